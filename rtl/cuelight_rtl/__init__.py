@@ -1,0 +1,1 @@
+"""Cuelight's scheduler in Amaranth; `scheduler.Scheduler` is the place to start reading."""

@@ -1,0 +1,1 @@
+"""Tops: the scheduler fitted to a transport."""

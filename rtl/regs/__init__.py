@@ -1,0 +1,1 @@
+"""Everything that is generated from `rtl/cuelight.rdl`: `python -m regs` (in `rtl/`), or `make regs`."""
