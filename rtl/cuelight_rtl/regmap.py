@@ -1,7 +1,8 @@
 """Registers, memory layouts and codes. Generated from `rtl/cuelight.rdl` by `make regs`; do not edit.
 
-Top-level constants are offsets in BAR0. A class named after a type has the offsets within it and its `SIZE`, all in
-bytes; arrays have `_STRIDE` and, where it is fixed, `_COUNT` beside them; registers that don't reset to 0 `_RESET`.
+Top-level constants are offsets in BAR0. A class named after a type has the offsets within it and its `SIZE`, all
+in bytes; arrays have `_STRIDE` and, where it is fixed, `_COUNT` beside them; registers that don't reset to 0 have
+`_RESET`.
 
 A struct named after a type and one of its registers has the register's fields in place.
 """
@@ -69,79 +70,80 @@ class CommitKind(enum.IntEnum):
     """What an atomic step did, and its fields on the commit port and in the event trace."""
 
     ADMIT = 1
-    """Lane: group, stage: page | automatic << 3 | tier << 4, id, detail: KV blocks, or the target stage of a manual request."""
+    """lane: group, stage: page | automatic << 3 | tier << 4, id, detail: KV blocks, or the target stage of a manual
+    request"""
 
     RETARGET = 2
-    """Stage: target, id, detail: page."""
+    """stage: target, id, detail: page"""
 
     STAGE_DONE = 3
-    """Id."""
+    """id"""
 
     STAGE_DONE_IGNORED = 4
-    """Id as written."""
+    """id as written"""
 
     CANCEL = 5
-    """Stage: 0 freed, 1 retired from its queue, 2 marked, 3 was marked; id, detail: page."""
+    """stage: 0 freed, 1 retired from its queue, 2 marked, 3 was marked; id, detail: page"""
 
     REJECT = 6
-    """Stage: reason, id, detail: page | target stage [23:0] << 8."""
+    """stage: reason, id, detail: page | target stage [23:0] << 8"""
 
     SEAT = 7
-    """Lane: group, stage: seat, id, detail: tier."""
+    """lane: group, stage: seat, id, detail: tier"""
 
     RETIRE = 8
-    """Lane: group, stage: reason, id, detail: [7:0] seat, [8] had none."""
+    """lane: group, stage: reason, id, detail: [7:0] seat, [8] had none"""
 
     FREE = 9
-    """Id, detail: index popped."""
+    """id, detail: index popped"""
 
     POP_IGNORED = 10
-    """Detail: index written to RETIRE_POP."""
+    """detail: index written to RETIRE_POP"""
 
     LOOP_POINT = 11
-    """Lane: group, id: pass number."""
+    """lane: group, id: pass number"""
 
     ADVANCE = 12
-    """Lane: group, stage: seat, id, detail: [19:0] new start, [31] prompt complete, decodes from now on."""
+    """lane: group, stage: seat, id, detail: [19:0] new start, [31] prompt complete, decodes from now on"""
 
     PLAN = 13
-    """Lane: group, id: pass number, detail: decode rows."""
+    """lane: group, id: pass number, detail: decode rows"""
 
     CHUNK = 14
-    """Lane: group, stage: seat, id, detail: [19:0] start, [29:20] rows, [30] last, [31] first."""
+    """lane: group, stage: seat, id, detail: [19:0] start, [29:20] rows, [30] last, [31] first"""
 
     FORM = 15
-    """Lane: group, stage: entries, id: pass number, detail: rows."""
+    """lane: group, stage: entries, id: pass number, detail: rows"""
 
     DISPATCH = 16
-    """Lane, stage, id: sequence, detail: [15:0] rows, [27:16] decision cycles (saturated), [31:28] flags."""
+    """lane, stage, id: sequence, detail: [15:0] rows, [27:16] decision cycles (saturated), [31:28] flags"""
 
     COMPLETE = 17
-    """Lane, stage, id: sequence."""
+    """lane, stage, id: sequence"""
 
     COMPLETE_IGNORED = 18
-    """Lane, id: value written to BATCH_DONE."""
+    """lane, id: value written to BATCH_DONE"""
 
     TAKEN = 19
-    """Lane, id: sequence popped from the poll head."""
+    """lane, id: sequence popped from the poll head"""
 
     GROUP_RESET = 20
-    """Lane: group; dispatch and pass are dropped, retirements follow."""
+    """lane: group; dispatch and pass are dropped, retirements follow"""
 
     GROUP_READY = 21
-    """Lane: group; the reset is complete."""
+    """lane: group; the reset is complete"""
 
     CONFIG = 22
-    """Id: register offset, detail: value written."""
+    """id: register offset, detail: value written"""
 
     CONFIG_IGNORED = 23
-    """Id: register offset, detail: value refused."""
+    """id: register offset, detail: value refused"""
 
     OFFER = 24
-    """Stage: page, id: OFFER_ID."""
+    """stage: page, id: OFFER_ID"""
 
     UNOFFER = 25
-    """Stage: page, id: OFFER_ID withdrawn."""
+    """stage: page, id: OFFER_ID withdrawn"""
 
 
 PAGE = 0x0000
@@ -156,14 +158,14 @@ GROUP = 0x8400
 GROUP_STRIDE = 0x0040
 GROUP_COUNT = 8
 FIFO = 0x8800
-COUNTERS = 0x8a00
-COMPLETION = 0xa000
+COUNTERS = 0x8A00
+COMPLETION = 0xA000
 COMPLETION_STRIDE = 0x0400
 COMPLETION_COUNT = 8
 COMPLETION_ENTRY = 0x0000
 COMPLETION_ENTRY_STRIDE = 0x0040
 COMPLETION_ENTRY_COUNT = 16
-POLL = 0xc000
+POLL = 0xC000
 POLL_STRIDE = 0x0400
 POLL_COUNT = 8
 
@@ -172,7 +174,7 @@ class Page:
     """Producer page."""
 
     REQ_STATUS = 0x0000
-    REQ_STATUS_RESET = 0xffff0000
+    REQ_STATUS_RESET = 0xFFFF0000
     SCHED_CMD = 0x0008
     STAGE_DONE = 0x0010
     SCHED_ATTR = 0x0018
@@ -184,7 +186,7 @@ class Identity:
     """Identity."""
 
     MAGIC = 0x0000
-    MAGIC_RESET = 0x4c455543
+    MAGIC_RESET = 0x4C455543
     VERSION = 0x0004
     VERSION_RESET = 0x10000
     BOOT_NONCE = 0x0008
@@ -201,7 +203,7 @@ class Control:
     """Control."""
 
     PAGE_ENABLE = 0x0000
-    PAGE_ENABLE_RESET = 0x1
+    PAGE_ENABLE_RESET = 1
     GROUP_RESET = 0x0008
     STAGE_COUNT = 0x0010
     STAGE_COUNT_RESET = 0x80
@@ -213,7 +215,7 @@ class Lane:
 
     LANE_STATUS = 0x0000
     SEQUENCE = 0x0008
-    SEQUENCE_RESET = 0x1
+    SEQUENCE_RESET = 1
     PASS = 0x0010
     BUSY_NS = 0x0018
     SIZE = 0x0040
@@ -241,7 +243,7 @@ class Fifo:
     TRACE_PAYLOAD = 0x0028
     TRACE_STATE = 0x0030
     TRACE_POP = 0x0038
-    SIZE = 0x003c
+    SIZE = 0x003C
 
 
 class Counters:
@@ -250,15 +252,15 @@ class Counters:
     ADMITTED = 0x0000
     RETIRED = 0x0004
     REJECTED = 0x0008
-    REJECTS_LOST = 0x000c
+    REJECTS_LOST = 0x000C
     STAGE_DONE_IGNORED = 0x0010
     COMPLETIONS_IGNORED = 0x0014
     POPS_IGNORED = 0x0018
-    CONFIG_IGNORED = 0x001c
+    CONFIG_IGNORED = 0x001C
     PASSES = 0x0020
     DISPATCHES = 0x0024
     ROWS = 0x0028
-    TRACE_LOST = 0x002c
+    TRACE_LOST = 0x002C
     DECISION_CYCLES = 0x0030
     SIZE = 0x0038
 
@@ -289,7 +291,7 @@ class BitmapUnit:
     WORD = 0x0000
     WORD_STRIDE = 0x0004
     WORD_COUNT = 3
-    TAIL = 0x000c
+    TAIL = 0x000C
     SIZE = 0x0010
 
 
@@ -299,7 +301,7 @@ class Entry:
     REQUEST = 0x0000
     CHUNK = 0x0004
     ROWS = 0x0008
-    TAIL = 0x000c
+    TAIL = 0x000C
     SIZE = 0x0010
 
 
@@ -330,15 +332,15 @@ class Segment:
     MAGIC = 0x0000
     LAYOUT = 0x0004
     LANES = 0x0008
-    SLOTS = 0x000c
+    SLOTS = 0x000C
     SEATS = 0x0010
     TOKENS = 0x0014
     CONTEXT = 0x0018
-    BLOCKS = 0x001c
+    BLOCKS = 0x001C
     PORTS = 0x0020
     PORT_STRIDE = 0x0024
     RECORDS = 0x0028
-    RECORD_STRIDE = 0x002c
+    RECORD_STRIDE = 0x002C
     DEVICE_BELL = 0x0040
     HOST_BELL = 0x0080
     SIZE = 0x0084
@@ -350,7 +352,7 @@ class SlotRecord:
     REQUEST = 0x0000
     PROMPT = 0x0004
     LIMIT = 0x0008
-    BLOCKS = 0x000c
+    BLOCKS = 0x000C
     TEMPERATURE = 0x0010
     FLAGS = 0x0014
     SEED = 0x0018
@@ -365,7 +367,7 @@ class Token:
     TURN = 0x0000
     REQUEST = 0x0004
     POSITION = 0x0008
-    TOKEN = 0x000c
+    TOKEN = 0x000C
     LOGPROB = 0x0010
     STATUS = 0x0014
     SIZE = 0x0020
@@ -379,7 +381,7 @@ class LanePort:
     PID = 0x0080
     HEARTBEAT = 0x0084
     STOP = 0x0088
-    TOKENS_READ = 0x00c0
+    TOKENS_READ = 0x00C0
     RING = 0x0400
     RING_STRIDE = 0x0020
     RING_COUNT = 16
@@ -409,7 +411,8 @@ class PageSchedCmd(data.Struct):
 
 
 class PageSchedAttr(data.Struct):
-    """Scheduling attributes. For the page's next complete SCHED_CMD, accepted or not. Writing discards a half command."""
+    """Scheduling attributes. For the page's next complete SCHED_CMD, accepted or not. Writing discards a half
+    command."""
 
     automatic: unsigned(1)
     stepped: unsigned(1)

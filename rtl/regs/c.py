@@ -10,11 +10,12 @@ __all__ = ["write_header"]
 def write_header(regs: Map) -> str:
     """`kernels/include/cuelight_regs.h`: macros and enumerations only."""
     lines = [
-        "/* Cuelight: registers, memory layouts and codes. Generated from rtl/cuelight.rdl by `make regs`; do not edit.",
+        "/* Cuelight: registers, memory layouts and codes.",
+        " * Generated from rtl/cuelight.rdl by `make regs`; do not edit.",
         " *",
-        " * CUELIGHT_<INSTANCE> is an offset in BAR0, CUELIGHT_<TYPE>_<MEMBER> an offset within a type, CUELIGHT_<TYPE>_SIZE",
-        " * its size, all in bytes; arrays have _STRIDE and, where it is fixed, _COUNT. CUELIGHT_<TYPE>_<REGISTER>_<FIELD> has",
-        " * _BIT (the lowest), _WIDTH and _MASK (in place).",
+        " * CUELIGHT_<INSTANCE> is an offset in BAR0, CUELIGHT_<TYPE>_<MEMBER> an offset within a type and",
+        " * CUELIGHT_<TYPE>_SIZE its size, all in bytes; arrays have _STRIDE and, where it is fixed, _COUNT.",
+        " * CUELIGHT_<TYPE>_<REGISTER>_<FIELD> has _BIT (the lowest), _WIDTH and _MASK (in place).",
         " */",
         "#ifndef CUELIGHT_REGS_H",
         "#define CUELIGHT_REGS_H",

@@ -16,8 +16,8 @@ def write_reference(regs: Map) -> str:
     lines = [
         "# Registers and memory layouts",
         "",
-        "Generated from [`rtl/cuelight.rdl`](../rtl/cuelight.rdl) by `make regs`; do not edit. What the registers do stands in",
-        "[device.md](device.md). Offsets are in bytes, bit 0 is the lowest, everything is little endian.",
+        "Generated from [`rtl/cuelight.rdl`](../rtl/cuelight.rdl) by `make regs`; do not edit. What the registers do",
+        "stands in [device.md](device.md). Offsets are in bytes, bit 0 is the lowest, everything is little endian.",
         "",
         "## BAR0",
         "",
@@ -40,7 +40,8 @@ def write_reference(regs: Map) -> str:
         lines += _kind(kind)
     lines += ["## Codes", ""]
     for enumeration in regs.enumerations:
-        lines += [f"### {enumeration.name.replace('_', ' ').capitalize()}", "", "| code | name | meaning |", "|---|---|---|"]
+        lines += [f"### {enumeration.name.replace('_', ' ').capitalize()}", ""]
+        lines += ["| code | name | meaning |", "|---|---|---|"]
         lines += [f"| {value} | `{name}` | {_cell(text)} |" for name, value, text in enumeration.members]
         lines += [""]
     return "\n".join(lines).rstrip() + "\n"
@@ -84,11 +85,11 @@ def _register(instance: Instance, register: Register) -> Iterator[str]:
             if field.encoding:
                 code = field.encoding.replace("_", " ")
                 text = " ".join(filter(None, (text, f"A [{code}](#{code.replace(' ', '-')}).")))
-            reset = f"{field.reset:#x}" if field.has_reset else ""
+            reset = f"0x{field.reset:X}" if field.has_reset else ""
             yield f"| | `{field.name}` | {bits} | {_ACCESS[field.access]} | {reset} | {_cell(text)} |"
     else:
         (field,) = register.fields
-        reset = f"{field.reset:#x}" if field.has_reset else ""
+        reset = f"0x{field.reset:X}" if field.has_reset else ""
         yield f"{head} {_ACCESS[field.access]} | {reset} | {_cell(' '.join(filter(None, (meaning, field.text))))} |"
 
 

@@ -40,6 +40,7 @@ class Register:
 
     @property
     def reset(self) -> int:
+        """All fields together."""
         return sum(field.reset << field.low for field in self.fields)
 
     @property
@@ -50,7 +51,10 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """Something at an offset in its parent. `stride` (bytes) is 0 where it is no array, `count` also where it varies."""
+    """Something at `offset` (bytes) in its parent.
+
+    `stride` (bytes) is 0 where it is no array, `count` also where it varies.
+    """
 
     name: str
     offset: int

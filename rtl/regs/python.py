@@ -1,5 +1,6 @@
 """Writers of the two Python modules: constants and codes in both, records for the host, layouts for the RTL."""
 
+import textwrap
 from collections.abc import Iterator
 
 from .model import Enumeration, Instance, Kind, Map, Register
@@ -55,8 +56,9 @@ def write_rtl(regs: Map) -> str:
 
 
 _CONVENTIONS = [
-    "Top-level constants are offsets in BAR0. A class named after a type has the offsets within it and its `SIZE`, all in",
-    "bytes; arrays have `_STRIDE` and, where it is fixed, `_COUNT` beside them; registers that don't reset to 0 `_RESET`.",
+    "Top-level constants are offsets in BAR0. A class named after a type has the offsets within it and its `SIZE`, all",
+    "in bytes; arrays have `_STRIDE` and, where it is fixed, `_COUNT` beside them; registers that don't reset to 0 have",
+    "`_RESET`.",
 ]
 
 
@@ -74,7 +76,7 @@ def _constants(regs: Map) -> Iterator[str]:
             yield from ("", "", f"class {_camel(kind.name)}:", f'    """{kind.title}."""', "")
             for instance in kind.members:
                 yield from _offsets(instance, indent="    ")
-            yield f"    SIZE = {kind.size:#06x}"
+            yield f"    SIZE = 0x{kind.size:04X}"
 
 
 def _enumeration(enumeration: Enumeration) -> Iterator[str]:
@@ -87,18 +89,18 @@ def _enumeration(enumeration: Enumeration) -> Iterator[str]:
         if index:
             yield ""
         yield f"    {member} = {value}"
-        yield f'    """{description[:1].upper()}{description[1:]}{"" if description.endswith(".") else "."}"""'
+        yield from _docstring(description)
 
 
 def _offsets(instance: Instance, indent: str, prefix: str = "") -> Iterator[str]:
     name = prefix + instance.name
-    yield f"{indent}{name} = {instance.offset:#06x}"
+    yield f"{indent}{name} = 0x{instance.offset:04X}"
     if instance.stride:
-        yield f"{indent}{name}_STRIDE = {instance.stride:#06x}"
+        yield f"{indent}{name}_STRIDE = 0x{instance.stride:04X}"
     if instance.count:
         yield f"{indent}{name}_COUNT = {instance.count}"
     if isinstance(instance.content, Register) and instance.content.reset:
-        yield f"{indent}{name}_RESET = {instance.content.reset:#x}"
+        yield f"{indent}{name}_RESET = {_number(instance.content.reset)}"
 
 
 def _structured(regs: Map) -> Iterator[tuple[Kind, Register]]:
@@ -110,12 +112,13 @@ def _structured(regs: Map) -> Iterator[tuple[Kind, Register]]:
 
 def _host_record(kind: Kind, register: Register) -> Iterator[str]:
     yield from ("", "", "@dataclass(frozen=True, slots=True)", f"class {_camel(kind.name)}{_camel(register.name)}:")
-    yield from _docstring(register)
+    yield from _docstring(" ".join(filter(None, (f"{register.title}.", register.text))))
+    yield ""
     for field in register.fields:
-        yield f"    {field.name}: int = {field.reset:#x}" if field.reset > 9 else f"    {field.name}: int = {field.reset}"
+        yield f"    {field.name}: int = {_number(field.reset)}"
         if field.text:
-            yield f'    """{field.text}"""'
-    reads = [f"{_shifted('value', field.low)} & {(1 << field.width) - 1:#x}" for field in register.fields]
+            yield from _docstring(field.text)
+    reads = [f"{_shifted('value', field.low)} & 0x{(1 << field.width) - 1:X}" for field in register.fields]
     writes = [f'_place("{field.name}", self.{field.name}, {field.low}, {field.width})' for field in register.fields]
     yield from ("", "    @classmethod", "    def unpack(cls, value: int) -> Self:")
     yield from ("        return cls(", *(f"            {read}," for read in reads), "        )")
@@ -123,12 +126,14 @@ def _host_record(kind: Kind, register: Register) -> Iterator[str]:
     if len(writes) == 1:
         yield f"        return {writes[0]}"
     else:
-        yield from ("        return (", f"            {writes[0]}", *(f"            | {write}" for write in writes[1:]), "        )")
+        yield from ("        return (", f"            {writes[0]}")
+        yield from (*(f"            | {write}" for write in writes[1:]), "        )")
 
 
 def _rtl_struct(kind: Kind, register: Register) -> Iterator[str]:
     yield from ("", "", f"class {_camel(kind.name)}{_camel(register.name)}(data.Struct):")
-    yield from _docstring(register)
+    yield from _docstring(" ".join(filter(None, (f"{register.title}.", register.text))))
+    yield ""
     position = 0
     for field in register.fields:
         if field.low > position:
@@ -139,10 +144,12 @@ def _rtl_struct(kind: Kind, register: Register) -> Iterator[str]:
         yield f"    _{position}: unsigned({register.width - position})"
 
 
-def _docstring(register: Register) -> Iterator[str]:
-    text = " ".join(filter(None, (f"{register.title}.", register.text)))
-    yield f'    """{text}"""'
-    yield ""
+def _docstring(text: str) -> Iterator[str]:
+    yield from textwrap.wrap(f'"""{text}"""', 120, initial_indent="    ", subsequent_indent="    ")
+
+
+def _number(value: int) -> str:
+    return f"0x{value:X}" if value > 9 else f"{value}"
 
 
 def _shifted(value: str, low: int) -> str:

@@ -1,0 +1,963 @@
+"""Registers, memory layouts and codes. Generated from `rtl/cuelight.rdl` by `make regs`; do not edit.
+
+Top-level constants are offsets in BAR0. A class named after a type has the offsets within it and its `SIZE`, all
+in bytes; arrays have `_STRIDE` and, where it is fixed, `_COUNT` beside them; registers that don't reset to 0 have
+`_RESET`.
+
+A class named after a type and one of its registers holds the register's fields, reset values as defaults.
+"""
+
+import enum
+from dataclasses import dataclass
+from typing import Self
+
+
+class RejectReason(enum.IntEnum):
+    """Why a command was refused."""
+
+    PAGE_DISABLED = 1
+    """The producer page is not enabled."""
+
+    ILLEGAL_ID = 2
+    """Epoch 0, all ones, or a slot that does not exist."""
+
+    STALE_EPOCH = 3
+    """Cancel of a request that is gone, or admission with the slot's last epoch."""
+
+    ALREADY_RETIRED = 4
+    """The request has retired and waits in the retirement FIFO."""
+
+    UNKNOWN_STAGE = 5
+    """Target stage not below STAGE_COUNT, or unfit for an automatic admission."""
+
+    SLOT_IN_USE = 6
+    """The slot belongs to another request."""
+
+    REQUEST_RUNNING = 7
+    """The request's stage is pending, or its stages are the device's own."""
+
+    DEVICE_FULL = 8
+    """The page has no offer."""
+
+    SLOT_NOT_OFFERED = 9
+    """The slot is free but not the one offered to this page."""
+
+    BAD_ATTRIBUTE = 10
+    """SCHED_ATTR half written, or a field out of range."""
+
+    GROUP_RESETTING = 11
+    """The lane group is being reset."""
+
+    NO_KV_CREDIT = 12
+    """The lane group has fewer free KV blocks than asked for."""
+
+
+class RetireReason(enum.IntEnum):
+    """Why a request has retired."""
+
+    FINISHED = 1
+    """The lane reported the seat as finished."""
+
+    CANCELLED = 2
+    """The host cancelled the request."""
+
+    LANE_LOST = 3
+    """GROUP_RESET dropped the request's lane group."""
+
+
+class CommitKind(enum.IntEnum):
+    """What an atomic step did, and its fields on the commit port and in the event trace."""
+
+    ADMIT = 1
+    """lane: group, stage: page | automatic << 3 | tier << 4, id, detail: KV blocks, or the target stage of a manual
+    request"""
+
+    RETARGET = 2
+    """stage: target, id, detail: page"""
+
+    STAGE_DONE = 3
+    """id"""
+
+    STAGE_DONE_IGNORED = 4
+    """id as written"""
+
+    CANCEL = 5
+    """stage: 0 freed, 1 retired from its queue, 2 marked, 3 was marked; id, detail: page"""
+
+    REJECT = 6
+    """stage: reason, id, detail: page | target stage [23:0] << 8"""
+
+    SEAT = 7
+    """lane: group, stage: seat, id, detail: tier"""
+
+    RETIRE = 8
+    """lane: group, stage: reason, id, detail: [7:0] seat, [8] had none"""
+
+    FREE = 9
+    """id, detail: index popped"""
+
+    POP_IGNORED = 10
+    """detail: index written to RETIRE_POP"""
+
+    LOOP_POINT = 11
+    """lane: group, id: pass number"""
+
+    ADVANCE = 12
+    """lane: group, stage: seat, id, detail: [19:0] new start, [31] prompt complete, decodes from now on"""
+
+    PLAN = 13
+    """lane: group, id: pass number, detail: decode rows"""
+
+    CHUNK = 14
+    """lane: group, stage: seat, id, detail: [19:0] start, [29:20] rows, [30] last, [31] first"""
+
+    FORM = 15
+    """lane: group, stage: entries, id: pass number, detail: rows"""
+
+    DISPATCH = 16
+    """lane, stage, id: sequence, detail: [15:0] rows, [27:16] decision cycles (saturated), [31:28] flags"""
+
+    COMPLETE = 17
+    """lane, stage, id: sequence"""
+
+    COMPLETE_IGNORED = 18
+    """lane, id: value written to BATCH_DONE"""
+
+    TAKEN = 19
+    """lane, id: sequence popped from the poll head"""
+
+    GROUP_RESET = 20
+    """lane: group; dispatch and pass are dropped, retirements follow"""
+
+    GROUP_READY = 21
+    """lane: group; the reset is complete"""
+
+    CONFIG = 22
+    """id: register offset, detail: value written"""
+
+    CONFIG_IGNORED = 23
+    """id: register offset, detail: value refused"""
+
+    OFFER = 24
+    """stage: page, id: OFFER_ID"""
+
+    UNOFFER = 25
+    """stage: page, id: OFFER_ID withdrawn"""
+
+
+PAGE = 0x0000
+PAGE_STRIDE = 0x1000
+PAGE_COUNT = 8
+IDENTITY = 0x8000
+CONTROL = 0x8100
+LANE = 0x8200
+LANE_STRIDE = 0x0040
+LANE_COUNT = 8
+GROUP = 0x8400
+GROUP_STRIDE = 0x0040
+GROUP_COUNT = 8
+FIFO = 0x8800
+COUNTERS = 0x8A00
+COMPLETION = 0xA000
+COMPLETION_STRIDE = 0x0400
+COMPLETION_COUNT = 8
+COMPLETION_ENTRY = 0x0000
+COMPLETION_ENTRY_STRIDE = 0x0040
+COMPLETION_ENTRY_COUNT = 16
+POLL = 0xC000
+POLL_STRIDE = 0x0400
+POLL_COUNT = 8
+
+
+class Page:
+    """Producer page."""
+
+    REQ_STATUS = 0x0000
+    REQ_STATUS_RESET = 0xFFFF0000
+    SCHED_CMD = 0x0008
+    STAGE_DONE = 0x0010
+    SCHED_ATTR = 0x0018
+    OFFER_ID = 0x0020
+    SIZE = 0x1000
+
+
+class Identity:
+    """Identity."""
+
+    MAGIC = 0x0000
+    MAGIC_RESET = 0x4C455543
+    VERSION = 0x0004
+    VERSION_RESET = 0x10000
+    BOOT_NONCE = 0x0008
+    CAPABILITIES = 0x0010
+    TIME_NS = 0x0018
+    CYCLES = 0x0020
+    RTL_HASH = 0x0040
+    RTL_HASH_STRIDE = 0x0004
+    RTL_HASH_COUNT = 4
+    SIZE = 0x0050
+
+
+class Control:
+    """Control."""
+
+    PAGE_ENABLE = 0x0000
+    PAGE_ENABLE_RESET = 1
+    GROUP_RESET = 0x0008
+    STAGE_COUNT = 0x0010
+    STAGE_COUNT_RESET = 0x80
+    SIZE = 0x0014
+
+
+class Lane:
+    """Lane."""
+
+    LANE_STATUS = 0x0000
+    SEQUENCE = 0x0008
+    SEQUENCE_RESET = 1
+    PASS = 0x0010
+    BUSY_NS = 0x0018
+    SIZE = 0x0040
+
+
+class Group:
+    """Lane group."""
+
+    SEATS = 0x0000
+    ROWS = 0x0008
+    KV_BLOCKS = 0x0010
+    KV_FREE = 0x0018
+    OCCUPANCY = 0x0020
+    SIZE = 0x0040
+
+
+class Fifo:
+    """FIFOs."""
+
+    REJECT_HEAD = 0x0000
+    REJECT_POP = 0x0008
+    RETIRE_HEAD = 0x0010
+    RETIRE_POP = 0x0018
+    TRACE_HEAD = 0x0020
+    TRACE_PAYLOAD = 0x0028
+    TRACE_STATE = 0x0030
+    TRACE_POP = 0x0038
+    SIZE = 0x003C
+
+
+class Counters:
+    """Counters."""
+
+    ADMITTED = 0x0000
+    RETIRED = 0x0004
+    REJECTED = 0x0008
+    REJECTS_LOST = 0x000C
+    STAGE_DONE_IGNORED = 0x0010
+    COMPLETIONS_IGNORED = 0x0014
+    POPS_IGNORED = 0x0018
+    CONFIG_IGNORED = 0x001C
+    PASSES = 0x0020
+    DISPATCHES = 0x0024
+    ROWS = 0x0028
+    TRACE_LOST = 0x002C
+    DECISION_CYCLES = 0x0030
+    SIZE = 0x0038
+
+
+class Completion:
+    """Completion entry."""
+
+    FINISHED = 0x0000
+    FINISHED_STRIDE = 0x0004
+    FINISHED_COUNT = 8
+    BATCH_DONE = 0x0020
+    SIZE = 0x0040
+
+
+class Dispatch:
+    """Dispatch descriptor."""
+
+    HEAD = 0x0000
+    PASS = 0x0008
+    RESERVED = 0x0010
+    TAIL = 0x0018
+    SIZE = 0x0020
+
+
+class BitmapUnit:
+    """Unit of the decode bitmap."""
+
+    WORD = 0x0000
+    WORD_STRIDE = 0x0004
+    WORD_COUNT = 3
+    TAIL = 0x000C
+    SIZE = 0x0010
+
+
+class Entry:
+    """Entry of a pass record."""
+
+    REQUEST = 0x0000
+    CHUNK = 0x0004
+    ROWS = 0x0008
+    TAIL = 0x000C
+    SIZE = 0x0010
+
+
+class Record:
+    """Pass record."""
+
+    BITMAP = 0x0000
+    BITMAP_STRIDE = 0x0010
+    BITMAP_COUNT = 3
+    ENTRY = 0x0030
+    ENTRY_STRIDE = 0x0010
+    ENTRY_COUNT = 16
+    SIZE = 0x0200
+
+
+class Poll:
+    """Poll registers."""
+
+    DISPATCH = 0x0000
+    POP = 0x0020
+    RECORD = 0x0200
+    SIZE = 0x0400
+
+
+class Segment:
+    """Shared segment header."""
+
+    MAGIC = 0x0000
+    LAYOUT = 0x0004
+    LANES = 0x0008
+    SLOTS = 0x000C
+    SEATS = 0x0010
+    TOKENS = 0x0014
+    CONTEXT = 0x0018
+    BLOCKS = 0x001C
+    PORTS = 0x0020
+    PORT_STRIDE = 0x0024
+    RECORDS = 0x0028
+    RECORD_STRIDE = 0x002C
+    DEVICE_BELL = 0x0040
+    HOST_BELL = 0x0080
+    SIZE = 0x0084
+
+
+class SlotRecord:
+    """Slot record."""
+
+    REQUEST = 0x0000
+    PROMPT = 0x0004
+    LIMIT = 0x0008
+    BLOCKS = 0x000C
+    TEMPERATURE = 0x0010
+    FLAGS = 0x0014
+    SEED = 0x0018
+    TABLE = 0x0080
+    TABLE_STRIDE = 0x0004
+    SIZE = 0x0080
+
+
+class Token:
+    """Token ring entry."""
+
+    TURN = 0x0000
+    REQUEST = 0x0004
+    POSITION = 0x0008
+    TOKEN = 0x000C
+    LOGPROB = 0x0010
+    STATUS = 0x0014
+    SIZE = 0x0020
+
+
+class LanePort:
+    """Lane port."""
+
+    BELL = 0x0000
+    EXPECTED = 0x0040
+    PID = 0x0080
+    HEARTBEAT = 0x0084
+    STOP = 0x0088
+    TOKENS_READ = 0x00C0
+    RING = 0x0400
+    RING_STRIDE = 0x0020
+    RING_COUNT = 16
+    DONE = 0x0800
+    DONE_STRIDE = 0x0040
+    DONE_COUNT = 16
+    RECORD = 0x1000
+    RECORD_STRIDE = 0x0200
+    RECORD_COUNT = 16
+    TOKEN_RING = 0x3000
+    TOKEN_RING_STRIDE = 0x0020
+    SIZE = 0x3000
+
+
+def _place(name: str, value: int, low: int, width: int) -> int:
+    if not 0 <= value < 1 << width:
+        raise ValueError(f"{name} is {width} bits wide and cannot hold {value}")
+    return value << low
+
+
+@dataclass(frozen=True, slots=True)
+class PageReqStatus:
+    """Request status. Never all ones."""
+
+    active: int = 0
+    """Requests in a slot, retired ones included."""
+    slot: int = 0xFFFF
+    """Slot offered to this page's next request; 0xFFFF: none."""
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0xFFFF,
+            value >> 16 & 0xFFFF,
+        )
+
+    def pack(self) -> int:
+        return (
+            _place("active", self.active, 0, 16)
+            | _place("slot", self.slot, 16, 16)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PageSchedCmd:
+    """Scheduling command. Takes effect once, when the last of its eight bytes has arrived."""
+
+    stage: int = 0
+    """Stage to run next; all ones cancels."""
+    id: int = 0
+    """Request id, epoch << 16 | slot."""
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0xFFFFFFFF,
+            value >> 32 & 0xFFFFFFFF,
+        )
+
+    def pack(self) -> int:
+        return (
+            _place("stage", self.stage, 0, 32)
+            | _place("id", self.id, 32, 32)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PageSchedAttr:
+    """Scheduling attributes. For the page's next complete SCHED_CMD, accepted or not. Writing discards a half
+    command."""
+
+    automatic: int = 0
+    """The device walks the stages itself."""
+    stepped: int = 0
+    """Parks after each pass that samples it; refused by this version."""
+    tier: int = 0
+    """Latency tier, 0 the highest."""
+    group: int = 0
+    """Lane group."""
+    kv_blocks: int = 0
+    """KV blocks taken at admission, returned at retirement."""
+    rows: int = 0
+    """Rows to prefill, at least 1."""
+    start: int = 0
+    """Position of the first row; what a prefix hit leaves out."""
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0x1,
+            value >> 1 & 0x1,
+            value >> 2 & 0x3,
+            value >> 4 & 0x7,
+            value >> 8 & 0xFFFF,
+            value >> 24 & 0xFFFFF,
+            value >> 44 & 0xFFFFF,
+        )
+
+    def pack(self) -> int:
+        return (
+            _place("automatic", self.automatic, 0, 1)
+            | _place("stepped", self.stepped, 1, 1)
+            | _place("tier", self.tier, 2, 2)
+            | _place("group", self.group, 4, 3)
+            | _place("kv_blocks", self.kv_blocks, 8, 16)
+            | _place("rows", self.rows, 24, 20)
+            | _place("start", self.start, 44, 20)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityVersion:
+    """Version."""
+
+    minor: int = 0
+    major: int = 1
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0xFFFF,
+            value >> 16 & 0xFFFF,
+        )
+
+    def pack(self) -> int:
+        return (
+            _place("minor", self.minor, 0, 16)
+            | _place("major", self.major, 16, 16)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityCapabilities:
+    """Capabilities."""
+
+    slots: int = 0
+    """Slots."""
+    seats: int = 0
+    """Seats of a group."""
+    stages: int = 0
+    """Stages."""
+    lanes: int = 0
+    """Lanes; group g is served by lane g."""
+    tiers: int = 0
+    """Tiers."""
+    pages: int = 0
+    """Producer pages."""
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0xFFFF,
+            value >> 16 & 0xFFFF,
+            value >> 32 & 0xFFFF,
+            value >> 48 & 0xF,
+            value >> 52 & 0xF,
+            value >> 56 & 0xF,
+        )
+
+    def pack(self) -> int:
+        return (
+            _place("slots", self.slots, 0, 16)
+            | _place("seats", self.seats, 16, 16)
+            | _place("stages", self.stages, 32, 16)
+            | _place("lanes", self.lanes, 48, 4)
+            | _place("tiers", self.tiers, 52, 4)
+            | _place("pages", self.pages, 56, 4)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPageEnable:
+    """Page enable."""
+
+    pages: int = 1
+    """One bit a producer page."""
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0xFF,
+        )
+
+    def pack(self) -> int:
+        return _place("pages", self.pages, 0, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class LaneLaneStatus:
+    """Lane status."""
+
+    outstanding: int = 0
+    """A dispatch is outstanding."""
+    offered: int = 0
+    """It waits in the poll head."""
+    in_pass: int = 0
+    """A pass is alive."""
+    resetting: int = 0
+    """The group is being reset."""
+    stage: int = 0
+    """Stage of the outstanding dispatch."""
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0x1,
+            value >> 1 & 0x1,
+            value >> 2 & 0x1,
+            value >> 3 & 0x1,
+            value >> 8 & 0xFF,
+        )
+
+    def pack(self) -> int:
+        return (
+            _place("outstanding", self.outstanding, 0, 1)
+            | _place("offered", self.offered, 1, 1)
+            | _place("in_pass", self.in_pass, 2, 1)
+            | _place("resetting", self.resetting, 3, 1)
+            | _place("stage", self.stage, 8, 8)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOccupancy:
+    """Occupancy."""
+
+    queued: int = 0
+    """Requests queued."""
+    seated: int = 0
+    """Requests seated."""
+    decoding: int = 0
+    """Seats that decode."""
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0xFFFF,
+            value >> 16 & 0xFFFF,
+            value >> 32 & 0xFFFF,
+        )
+
+    def pack(self) -> int:
+        return (
+            _place("queued", self.queued, 0, 16)
+            | _place("seated", self.seated, 16, 16)
+            | _place("decoding", self.decoding, 32, 16)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FifoRejectHead:
+    """Reject head."""
+
+    id: int = 0
+    reason: int = 0
+    page: int = 0
+    index: int = 0
+    """Index of the head, modulo 65,536."""
+    valid: int = 0
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0xFFFFFFFF,
+            value >> 32 & 0xF,
+            value >> 36 & 0x7,
+            value >> 40 & 0xFFFF,
+            value >> 63 & 0x1,
+        )
+
+    def pack(self) -> int:
+        return (
+            _place("id", self.id, 0, 32)
+            | _place("reason", self.reason, 32, 4)
+            | _place("page", self.page, 36, 3)
+            | _place("index", self.index, 40, 16)
+            | _place("valid", self.valid, 63, 1)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FifoRetireHead:
+    """Retirement head."""
+
+    id: int = 0
+    reason: int = 0
+    index: int = 0
+    """Index of the head, modulo 65,536."""
+    valid: int = 0
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0xFFFFFFFF,
+            value >> 32 & 0x7,
+            value >> 40 & 0xFFFF,
+            value >> 63 & 0x1,
+        )
+
+    def pack(self) -> int:
+        return (
+            _place("id", self.id, 0, 32)
+            | _place("reason", self.reason, 32, 3)
+            | _place("index", self.index, 40, 16)
+            | _place("valid", self.valid, 63, 1)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FifoTraceHead:
+    """Trace head."""
+
+    time_ns: int = 0
+    """Nanoseconds, low 48 bits of TIME_NS."""
+    kind: int = 0
+    lane: int = 0
+    stage: int = 0
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0xFFFFFFFFFFFF,
+            value >> 48 & 0x1F,
+            value >> 53 & 0x7,
+            value >> 56 & 0xFF,
+        )
+
+    def pack(self) -> int:
+        return (
+            _place("time_ns", self.time_ns, 0, 48)
+            | _place("kind", self.kind, 48, 5)
+            | _place("lane", self.lane, 53, 3)
+            | _place("stage", self.stage, 56, 8)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FifoTracePayload:
+    """Trace head, payload."""
+
+    id: int = 0
+    detail: int = 0
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0xFFFFFFFF,
+            value >> 32 & 0xFFFFFFFF,
+        )
+
+    def pack(self) -> int:
+        return (
+            _place("id", self.id, 0, 32)
+            | _place("detail", self.detail, 32, 32)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FifoTraceState:
+    """Trace state."""
+
+    index: int = 0
+    """Index of the head."""
+    held: int = 0
+    """Events held."""
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0xFFFFFFFF,
+            value >> 32 & 0xFFFF,
+        )
+
+    def pack(self) -> int:
+        return (
+            _place("index", self.index, 0, 32)
+            | _place("held", self.held, 32, 16)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchHead:
+    """Head. All zero: none."""
+
+    sequence: int = 0
+    stage: int = 0
+    buffer: int = 0
+    """Record buffer."""
+    first: int = 0
+    """First dispatch of its pass: the record is new."""
+    last: int = 0
+    """Last dispatch of its pass."""
+    samples: int = 0
+    """Some row of the pass samples."""
+    rows: int = 0
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0xFFFFFFFF,
+            value >> 32 & 0xFF,
+            value >> 40 & 0xF,
+            value >> 44 & 0x1,
+            value >> 45 & 0x1,
+            value >> 46 & 0x1,
+            value >> 48 & 0xFFFF,
+        )
+
+    def pack(self) -> int:
+        return (
+            _place("sequence", self.sequence, 0, 32)
+            | _place("stage", self.stage, 32, 8)
+            | _place("buffer", self.buffer, 40, 4)
+            | _place("first", self.first, 44, 1)
+            | _place("last", self.last, 45, 1)
+            | _place("samples", self.samples, 46, 1)
+            | _place("rows", self.rows, 48, 16)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchPass:
+    """Pass."""
+
+    pass_number: int = 0
+    """Pass number."""
+    entries: int = 0
+    """Entries in the record."""
+    stamp: int = 0
+    """Low half of the sequence."""
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0xFFFFFFFF,
+            value >> 32 & 0xFF,
+            value >> 48 & 0xFFFF,
+        )
+
+    def pack(self) -> int:
+        return (
+            _place("pass_number", self.pass_number, 0, 32)
+            | _place("entries", self.entries, 32, 8)
+            | _place("stamp", self.stamp, 48, 16)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchTail:
+    """Stamp."""
+
+    stamp: int = 0
+    """Low half of the sequence."""
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value >> 48 & 0xFFFF,
+        )
+
+    def pack(self) -> int:
+        return _place("stamp", self.stamp, 48, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class BitmapUnitTail:
+    """Stamp."""
+
+    stamp: int = 0
+    """Low half of the sequence of the pass's first dispatch."""
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value >> 16 & 0xFFFF,
+        )
+
+    def pack(self) -> int:
+        return _place("stamp", self.stamp, 16, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class EntryChunk:
+    """Chunk."""
+
+    start: int = 0
+    """Position of the first row."""
+    seat: int = 0
+    bind: int = 0
+    """The lane takes the slot's record in."""
+    first: int = 0
+    """First chunk of the prompt."""
+    last: int = 0
+    """Last chunk of the prompt: its last row samples."""
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0xFFFFF,
+            value >> 20 & 0xFF,
+            value >> 28 & 0x1,
+            value >> 29 & 0x1,
+            value >> 30 & 0x1,
+        )
+
+    def pack(self) -> int:
+        return (
+            _place("start", self.start, 0, 20)
+            | _place("seat", self.seat, 20, 8)
+            | _place("bind", self.bind, 28, 1)
+            | _place("first", self.first, 29, 1)
+            | _place("last", self.last, 30, 1)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRows:
+    """Rows."""
+
+    rows: int = 0
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0xFFFF,
+        )
+
+    def pack(self) -> int:
+        return _place("rows", self.rows, 0, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class EntryTail:
+    """Stamp."""
+
+    stamp: int = 0
+    """Low half of the sequence of the pass's first dispatch."""
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value >> 16 & 0xFFFF,
+        )
+
+    def pack(self) -> int:
+        return _place("stamp", self.stamp, 16, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRecordFlags:
+    """Flags."""
+
+    ignore_eos: int = 0
+    """Do not stop at end of text."""
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0x1,
+        )
+
+    def pack(self) -> int:
+        return _place("ignore_eos", self.ignore_eos, 0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenStatus:
+    """Status."""
+
+    finish: int = 0
+    """0 more follows, 1 end of text, 2 length limit, 3 lane error (token: error code)."""
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0xFF,
+        )
+
+    def pack(self) -> int:
+        return _place("finish", self.finish, 0, 8)
