@@ -1,8 +1,8 @@
 """Registers, memory layouts and codes. Generated from `rtl/cuelight.rdl` by `make regs`; do not edit.
 
-Top-level constants are offsets in BAR0. A class named after a type has the offsets within it and its `SIZE`, all
-in bytes; arrays have `_STRIDE` and, where it is fixed, `_COUNT` beside them; registers that don't reset to 0 have
-`_RESET`.
+Top-level constants are offsets in BAR0. A class named after a type has the offsets within it and its `SIZE`,
+all in bytes; arrays have `_STRIDE` and, where it is fixed, `_COUNT` beside them; registers that don't reset to 0
+have `_RESET`.
 
 A struct named after a type and one of its registers has the register's fields in place.
 """

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from systemrdl import RDLCompiler
-from systemrdl.node import AddrmapNode, FieldNode, MemNode, Node, RegfileNode, RegNode
+from systemrdl.compiler import RDLCompiler
+from systemrdl.node import AddrmapNode, FieldNode, Node, RegfileNode, RegNode
 
-__all__ = ["Enumeration", "Field", "Instance", "Kind", "Map", "Register", "read_map"]
+__all__ = ["Enumeration", "Field", "Instance", "Kind", "Map", "Register", "compile_maps", "read_map"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +97,20 @@ class Map:
     enumerations: tuple[Enumeration, ...]
 
 
-def read_map(source: Path) -> Map:
-    """Compile the SystemRDL file `source`, whose address maps are `cuelight` and `cuelight_memory`."""
+def compile_maps(source: Path) -> tuple[AddrmapNode, AddrmapNode]:
+    """Compile the SystemRDL file `source` to its address maps `cuelight` and `cuelight_memory`."""
     compiler = RDLCompiler()
     compiler.compile_file(str(source))
+    return compiler.elaborate("cuelight").top, compiler.elaborate("cuelight_memory").top
+
+
+def read_map(source: Path) -> Map:
+    """Read the SystemRDL file `source`."""
+    device_map, memory_map = compile_maps(source)
     reader = _Reader()
-    device = reader.read_kind(compiler.elaborate("cuelight").top)
+    device = reader.read_kind(device_map)
     device_kinds = set(reader.kinds)
-    reader.read_kind(compiler.elaborate("cuelight_memory").top)
+    reader.read_kind(memory_map)
     kinds = [kind for kind in reader.kinds.values() if kind.name not in ("cuelight", "cuelight_memory")]
     return Map(
         top=device,
@@ -136,10 +142,11 @@ class _Reader:
         return kind
 
     def _read_instance(self, node: Node) -> Instance:
-        assert isinstance(node, RegNode | RegfileNode) and not isinstance(node, MemNode), node
+        assert isinstance(node, RegNode | RegfileNode), node
         count, stride = 0, 0
         if node.is_array:
-            assert node.array_dimensions is not None and node.array_stride is not None
+            assert node.array_dimensions is not None
+            assert node.array_stride is not None
             (count,), stride = node.array_dimensions, node.array_stride
             # An array of one stands for as many as the segment header says.
             count = 0 if count == 1 else count
@@ -151,12 +158,14 @@ class _Reader:
         return Register(node.inst_name, _text(node, "name"), _text(node, "desc"), node.get_property("regwidth"), fields)
 
     def _read_field(self, node: FieldNode) -> Field:
-        encoding = node.get_property("encode")
-        if encoding is not None:
-            name = encoding.type_name.removesuffix("_e")
-            codes = tuple((member.name, member.value, _sentence(member.rdl_desc)) for member in encoding)
-            self.enumerations[name] = Enumeration(name, codes)
+        encode = node.get_property("encode")
+        encoding = None
+        if encode is not None:
+            encoding = encode.type_name.removesuffix("_e")
+            codes = tuple((member.name, member.value, _sentence(member.rdl_desc)) for member in encode)
+            self.enumerations[encoding] = Enumeration(encoding, codes)
         reset = node.get_property("reset")
+        assert reset is None or isinstance(reset, int), node
         return Field(
             name=node.inst_name,
             low=node.low,
@@ -165,7 +174,7 @@ class _Reader:
             has_reset=reset is not None,
             access=node.get_property("sw").name,
             text=_text(node, "desc"),
-            encoding=encoding and encoding.type_name.removesuffix("_e"),
+            encoding=encoding,
         )
 
 

@@ -56,9 +56,9 @@ def write_rtl(regs: Map) -> str:
 
 
 _CONVENTIONS = [
-    "Top-level constants are offsets in BAR0. A class named after a type has the offsets within it and its `SIZE`, all",
-    "in bytes; arrays have `_STRIDE` and, where it is fixed, `_COUNT` beside them; registers that don't reset to 0 have",
-    "`_RESET`.",
+    "Top-level constants are offsets in BAR0. A class named after a type has the offsets within it and its `SIZE`,",
+    "all in bytes; arrays have `_STRIDE` and, where it is fixed, `_COUNT` beside them; registers that don't reset to 0",
+    "have `_RESET`.",
 ]
 
 

@@ -1,0 +1,46 @@
+# `make help` lists the targets. Everything that is installed goes into .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.installed
+MODEL ?= smollm2-135m-instruct
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test lint regs docs bench-rtl bench-twin clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
+
+setup: $(READY) ## make .venv with every pinned package (done once; again when pins change)
+
+demo: $(READY) ## three concurrent chats through the scheduler's RTL, a table and a picture of the run
+	@$(BIN)/cuelight demo --model $(MODEL)
+
+test: lint ## lint, type check, then all tests
+	@$(BIN)/pytest -q -n 2
+
+lint: $(READY) ## ruff and mypy --strict
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+regs: $(READY) ## generate what follows from rtl/cuelight.rdl
+	@cd rtl && ../$(BIN)/python -m regs
+
+docs: $(READY) ## the register reference as HTML, in build/registers/
+	@cd rtl && ../$(BIN)/python -m regs --html ../build/registers
+
+bench-rtl: $(READY) ## exact cycle counts of the RTL, and the account of its state
+	@$(BIN)/python bench/rtl.py
+
+bench-twin: $(READY) ## completion to next descriptor through the twin, and cycles per second
+	@$(BIN)/python bench/twin.py
+
+clean: ## remove what was built or written here; .venv and the cache stay
+	rm -rf build runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml constraints.txt setup.sh
+	@PYTHON=$(PYTHON) VENV=$(VENV) ./setup.sh
+	@touch $@

@@ -1,0 +1,35 @@
+#!/bin/sh
+# Makes $VENV with every pinned package. Called by `make setup`, which also knows when there is nothing to do.
+set -eu
+
+fail() {
+    echo "setup: $1" >&2
+    exit 1
+}
+
+command -v "$PYTHON" >/dev/null || fail "there is no $PYTHON: install Python 3.11 or later, or name one: make setup PYTHON=…"
+"$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    fail "$("$PYTHON" --version) is too old: name a Python 3.11 or later: make setup PYTHON=…"
+
+missing=
+"$PYTHON" -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
+command -v g++ >/dev/null || missing="$missing g++"
+if [ -n "$missing" ]; then
+    install="apt-get install -y$missing"
+    command -v apt-get >/dev/null || fail "install$missing (or what your system calls them), then run this again"
+    if [ "$(id -u)" -eq 0 ]; then
+        sudo=
+    elif sudo -n true 2>/dev/null; then
+        sudo="sudo -n"
+    else
+        fail "run this line, then make again: sudo $install"
+    fi
+    echo "setup: installing$missing"
+    export DEBIAN_FRONTEND=noninteractive
+    $sudo apt-get update -qq
+    $sudo $install -qq >/dev/null || fail "the packages could not be installed: run this line and read why: sudo $install"
+fi
+
+[ -x "$VENV/bin/pip" ] || "$PYTHON" -m venv --clear "$VENV"
+echo "setup: installing the pinned packages into $VENV"
+"$VENV/bin/pip" install --disable-pip-version-check -c constraints.txt -e '.[dev]'
