@@ -1,0 +1,216 @@
+"""Commands to the device, each known to be accepted or refused when the call returns."""
+
+from __future__ import annotations
+
+import collections
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from cuelight.errors import CommandRefused, DeviceFull, GroupResetting, NoKvCredit, TransportError
+from cuelight.regmap import (
+    COUNTERS,
+    FIFO,
+    PAGE,
+    Counters,
+    Fifo,
+    FifoRejectHead,
+    Page,
+    PageReqStatus,
+    PageSchedAttr,
+    PageSchedCmd,
+    RejectReason,
+)
+from cuelight.transports.base import Transport
+
+__all__ = ["CANCEL", "Commands", "Reject"]
+
+CANCEL = 0xFFFF_FFFF
+"""Target stage that cancels."""
+
+_MASK = 0xFFFF_FFFF
+_SETTLE_S = 1.0
+_UNCLAIMED = 1024
+
+_REMEDIES = {
+    RejectReason.PAGE_DISABLED: "producer page 0 is disabled; enable it in PAGE_ENABLE",
+    RejectReason.ILLEGAL_ID: "the device has no such id; use the ids it offers",
+    RejectReason.STALE_EPOCH: "the request is gone; submit a new one",
+    RejectReason.ALREADY_RETIRED: "the request is over; submit a new one",
+    RejectReason.UNKNOWN_STAGE: "the stage is not below STAGE_COUNT; configure the device with more stages",
+    RejectReason.SLOT_IN_USE: "another request lives in the slot; use the ids the device offers",
+    RejectReason.REQUEST_RUNNING: "its stage is not done yet; report STAGE_DONE first",
+    RejectReason.DEVICE_FULL: "no slot is offered; wait for one, or cancel a request",
+    RejectReason.SLOT_NOT_OFFERED: "the slot is offered to nobody here; use the ids the device offers",
+    RejectReason.BAD_ATTRIBUTE: "an attribute is out of range; keep group, rows and start within the device's limits",
+    RejectReason.GROUP_RESETTING: "the lane group is being reset; try again",
+    RejectReason.NO_KV_CREDIT: "the lane group has too few free KV blocks; wait for some, or ask for fewer tokens",
+}
+
+_TYPES = {
+    RejectReason.DEVICE_FULL: DeviceFull,
+    RejectReason.NO_KV_CREDIT: NoKvCredit,
+    RejectReason.GROUP_RESETTING: GroupResetting,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A refused command that was not the driver's own."""
+
+    id: int
+    reason: RejectReason
+    page: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Make it JSON-ready."""
+        return {"id": self.id, "reason": self.reason.name, "page": self.page}
+
+
+class Commands:
+    """Producer page 0, and the only reader of the reject FIFO.
+
+    A command is issued under `lock`; then every reject the device has counted so far is popped. As a read sees all
+    earlier writes, a refusal of the command is among them or there is none.
+
+    Parameters
+    ----------
+    transport : Transport
+        The way to the device.
+
+    Attributes
+    ----------
+    lock : threading.RLock
+        Held while a command is in flight; whoever holds it knows that none is.
+    unclaimed : collections.deque of Reject
+        The latest refused commands that came from elsewhere.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self.lock = threading.RLock()
+        self.unclaimed: collections.deque[Reject] = collections.deque(maxlen=_UNCLAIMED)
+        self._transport = transport
+        self._fifo = threading.Lock()
+        self._in_flight: int | None = None
+        self._refusal: RejectReason | None = None
+        self._overflowed = False
+        counted, self._lost = self._read_counts()
+        head = FifoRejectHead.unpack(transport.read64(FIFO + Fifo.REJECT_HEAD))
+        queued = counted - self._lost
+        self._popped = queued - ((queued - head.index) & 0xFFFF) if head.valid else queued
+
+    def admit(self, attributes: PageSchedAttr, stage: int, prepare: Callable[[int], None]) -> int:
+        """Admit a request into the slot that the device offers.
+
+        Parameters
+        ----------
+        attributes : PageSchedAttr
+            For an automatic request; `automatic` 0 for a manual one.
+        stage : int
+            Target stage, 0 for an automatic request.
+        prepare : callable
+            Called with the id, before the device hears of it.
+
+        Returns
+        -------
+        int
+            The request's id.
+
+        Raises
+        ------
+        CommandRefused
+            The device refused it, or offers no slot.
+        """
+        with self.lock:
+            request_id = self._offered_id()
+            prepare(request_id)
+            self._transport.write64(PAGE + Page.SCHED_ATTR, attributes.pack())
+            self._issue(request_id, stage)
+            return request_id
+
+    def run(self, request_id: int, stage: int) -> None:
+        """Send a waiting manual request into `stage`.
+
+        Raises
+        ------
+        CommandRefused
+            It is not waiting, is gone, or there is no such stage.
+        """
+        with self.lock:
+            self._issue(request_id, stage)
+
+    def cancel(self, request_id: int) -> bool:
+        """Cancel a request; False if it is gone or retired already."""
+        try:
+            self.run(request_id, CANCEL)
+        except CommandRefused as refusal:
+            if refusal.reason in (RejectReason.STALE_EPOCH, RejectReason.ALREADY_RETIRED):
+                return False
+            raise
+        return True
+
+    def stage_done(self, request_id: int) -> None:
+        """Report that a manual request's stage is finished; the device ignores it if none is pending."""
+        self._transport.write32(PAGE + Page.STAGE_DONE, request_id)
+
+    def collect_rejects(self) -> None:
+        """Pop the rejects that the device has counted so far."""
+        with self._fifo:
+            counted, lost = self._read_counts()
+            deadline = time.monotonic() + _SETTLE_S
+            while self._popped != (counted - lost) & _MASK:
+                head = FifoRejectHead.unpack(self._transport.read64(FIFO + Fifo.REJECT_HEAD))
+                if not head.valid or head.index != self._popped & 0xFFFF:
+                    if time.monotonic() > deadline:
+                        raise TransportError(
+                            "The device counts rejects that its FIFO does not show; "
+                            "let no other program pop this device's FIFOs."
+                        )
+                    continue
+                self._transport.write32(FIFO + Fifo.REJECT_POP, self._popped)
+                self._popped = (self._popped + 1) & _MASK
+                if head.page == 0 and head.id == self._in_flight and self._refusal is None:
+                    self._refusal = RejectReason(head.reason)
+                else:
+                    self.unclaimed.append(Reject(head.id, RejectReason(head.reason), head.page))
+            self._overflowed |= lost != self._lost
+            self._lost = lost
+
+    def _issue(self, request_id: int, stage: int) -> None:
+        with self._fifo:
+            self._in_flight, self._refusal, self._overflowed = request_id, None, False
+        try:
+            self._transport.write64(PAGE + Page.SCHED_CMD, PageSchedCmd(stage, request_id).pack())
+            self.collect_rejects()
+        finally:
+            with self._fifo:
+                self._in_flight, reason, overflowed = None, self._refusal, self._overflowed
+        if reason is not None:
+            what = "Cancel" if stage == CANCEL else f"Stage {stage}"
+            raise _TYPES.get(reason, CommandRefused)(
+                f"{what} for request {request_id:#010x} was refused: {_REMEDIES[reason]}.", reason
+            )
+        if overflowed:
+            raise TransportError(
+                "The device's reject FIFO overflowed while a command was in flight, so its outcome is unknown; "
+                "keep programs that write illegal commands off this device."
+            )
+
+    def _offered_id(self) -> int:
+        # A page without an offer gets one within cycles if a slot is free; only then is it worth asking again.
+        deadline = time.monotonic() + _SETTLE_S
+        while True:
+            if request_id := self._transport.read32(PAGE + Page.OFFER_ID):
+                return request_id
+            status = PageReqStatus.unpack(self._transport.read32(PAGE + Page.REQ_STATUS))
+            if status.slot == 0xFFFF and time.monotonic() > deadline:
+                raise DeviceFull(
+                    f"The device offers no slot, with {status.active} requests in it; wait for one, or cancel a request.",
+                    RejectReason.DEVICE_FULL,
+                )
+
+    def _read_counts(self) -> tuple[int, int]:
+        both = self._transport.read64(COUNTERS + Counters.REJECTED)
+        return both & _MASK, both >> 32

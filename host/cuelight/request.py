@@ -1,0 +1,234 @@
+"""A request of the device: its tokens as they come, and how it ended."""
+
+from __future__ import annotations
+
+import enum
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from cuelight.errors import CuelightError, LaneError, RequestCancelled, Timeout
+
+__all__ = ["DEFAULT_TIMEOUT_S", "Finish", "Request", "Token"]
+
+DEFAULT_TIMEOUT_S = 60.0
+"""How long an iterator waits for the next token, unless told otherwise."""
+
+
+class Finish(enum.StrEnum):
+    """How a request ended."""
+
+    END_OF_TEXT = "end_of_text"
+    """The model said so; the last token is its end of text."""
+
+    LENGTH = "length"
+    """All the new tokens it may have."""
+
+    REPORTED = "reported"
+    """The lane reported its seat as finished and gave no reason."""
+
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token of a request."""
+
+    position: int
+    """Position in the sequence, prompt included."""
+
+    token: int
+
+    logprob: float
+    """Natural logarithm of the model's probability before temperature."""
+
+    finish: Finish | None
+    """Set on the last token only."""
+
+    time_ns: int
+    """When the driver saw it, `time.monotonic_ns`."""
+
+
+class Request:
+    """One generation that lives on the device; made by `Device.submit`.
+
+    Iterating yields its tokens from the first one, however often and from however many threads. An iteration ends
+    when the request has finished or was cancelled, and raises when its lane or the device failed.
+
+    Attributes
+    ----------
+    id : int
+        Request id, `epoch << 16 | slot`; 0 until admitted.
+    group, tier : int
+        Lane group and latency tier.
+    prompt_tokens, max_new_tokens : int
+        Lengths, in tokens.
+    table : tuple of int
+        KV blocks, in order of position.
+    submitted_ns : int
+        When `submit` was called, `time.monotonic_ns`.
+    """
+
+    def __init__(
+        self,
+        group: int,
+        tier: int,
+        prompt_tokens: int,
+        max_new_tokens: int,
+        cancel: Callable[[Request], bool],
+    ) -> None:
+        self.id = 0
+        self.group = group
+        self.tier = tier
+        self.prompt_tokens = prompt_tokens
+        self.max_new_tokens = max_new_tokens
+        self.table: tuple[int, ...] = ()
+        self.submitted_ns = time.monotonic_ns()
+        self._cancel = cancel
+        self._changed = threading.Condition()
+        self._tokens: list[Token] = []
+        self._failure: CuelightError | None = None
+        self._finish: Finish | None = None
+        self._error: CuelightError | None = None
+
+    @property
+    def slot(self) -> int:
+        """Slot of the device."""
+        return self.id & 0xFFFF
+
+    @property
+    def done(self) -> bool:
+        """Whether it is over; its slot and blocks are free then."""
+        return self._finish is not None or self._error is not None
+
+    @property
+    def finish(self) -> Finish | None:
+        """How it ended; None while it lives or if it failed."""
+        return self._finish
+
+    @property
+    def error(self) -> CuelightError | None:
+        """Why it failed, if it did."""
+        return self._error
+
+    def cancel(self) -> bool:
+        """Cancel it, in whatever state it is.
+
+        Returns
+        -------
+        bool
+            Whether the device took the cancel; False if the request is over or ending. Either way it ends soon, and
+            tokens that came first are kept.
+        """
+        return not self.done and self._cancel(self)
+
+    def tokens(self, timeout_s: float = DEFAULT_TIMEOUT_S) -> Iterator[Token]:
+        """Yield its tokens from the first one, as they come.
+
+        Parameters
+        ----------
+        timeout_s : float
+            Longest wait for one token, in seconds. A `Timeout` does not cancel the request.
+
+        Raises
+        ------
+        Timeout
+            No token came in time.
+        LaneError, DeviceLost, DeviceClosed
+            The request failed.
+        """
+        index = 0
+        while True:
+            with self._changed:
+                if not self._changed.wait_for(lambda: self.done or len(self._tokens) > index, timeout_s):
+                    raise Timeout(
+                        f"Request {self.id:#010x} gave no token within {timeout_s:g} s; wait longer or cancel it."
+                    )
+                fresh = self._tokens[index:]
+                if not fresh:
+                    if self._error:
+                        raise self._error.with_traceback(None)
+                    return
+            index += len(fresh)
+            yield from fresh
+
+    def __iter__(self) -> Iterator[Token]:
+        return self.tokens()
+
+    def wait(self, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
+        """Wait until it is over, however it ended.
+
+        Raises
+        ------
+        Timeout
+            It is not over after `timeout_s` seconds.
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: self.done, timeout_s):
+                raise Timeout(f"Request {self.id:#010x} is not over after {timeout_s:g} s; wait longer or cancel it.")
+
+    def result(self, timeout_s: float = DEFAULT_TIMEOUT_S) -> list[Token]:
+        """Wait until it has finished, and return all its tokens.
+
+        Raises
+        ------
+        Timeout
+            It is not over after `timeout_s` seconds.
+        RequestCancelled
+            It was cancelled.
+        LaneError, DeviceLost, DeviceClosed
+            It failed.
+        """
+        self.wait(timeout_s)
+        if self._error:
+            raise self._error.with_traceback(None)
+        if self._finish is Finish.CANCELLED:
+            raise RequestCancelled(
+                f"Request {self.id:#010x} was cancelled after {len(self._tokens)} tokens; iterate over it for those."
+            )
+        return list(self._tokens)
+
+    def deliver(self, position: int, token: int, logprob: float, finish: Finish | None) -> None:
+        """Add a token that came from the lane; a repeated one is dropped.
+
+        Raises
+        ------
+        LaneError
+            The lane left out a position.
+        """
+        with self._changed:
+            expected = self.prompt_tokens + len(self._tokens)
+            if not self.prompt_tokens <= position <= expected:
+                raise LaneError(
+                    f"Lane {self.group} sent position {position} of request {self.id:#010x} where {expected} was due; "
+                    "report this as a bug of the lane."
+                )
+            if position < expected or self.done:
+                return
+            self._tokens.append(Token(position, token, logprob, finish, time.monotonic_ns()))
+            self._changed.notify_all()
+
+    def blame(self, error: CuelightError) -> None:
+        """Note why the request will not finish by itself; it fails with this when the device retires it."""
+        with self._changed:
+            self._failure = self._failure or error
+
+    def retire(self, cancelled: bool) -> None:
+        """End it as the device said: finished or cancelled."""
+        with self._changed:
+            last = self._tokens[-1].finish if self._tokens else None
+            if last and not cancelled:
+                self._finish = last
+            elif self._failure:
+                self._error = self._failure
+            else:
+                self._finish = Finish.CANCELLED if cancelled else Finish.REPORTED
+            self._changed.notify_all()
+
+    def fail(self, error: CuelightError) -> None:
+        """End it with an error, unless it is over or a cause was noted before."""
+        with self._changed:
+            if not self.done:
+                self._error = self._failure or error
+                self._changed.notify_all()

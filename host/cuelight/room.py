@@ -1,0 +1,159 @@
+"""Room on the device, kept in step with its own account: slots, and KV blocks of each lane group."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Sequence
+
+from cuelight.blocks import BlockPool
+from cuelight.errors import CuelightError, DeviceBusy, DeviceFull, NoKvCredit
+
+__all__ = ["Room"]
+
+
+class Room:
+    """Slots and KV blocks, given out first come, first served within a tier, higher tiers first.
+
+    The device returns a request's KV credit when it retires and its slot when its retirement entry is popped. The
+    driver gives both back here after the pop, so what is free here is free on the device.
+
+    Parameters
+    ----------
+    slots : int
+        Slots of the device.
+    groups : int
+        Lane groups; they have no blocks until `resize`.
+    """
+
+    def __init__(self, slots: int, groups: int) -> None:
+        self._changed = threading.Condition()
+        self._slots = slots
+        self._free_slots = slots
+        self._pools = [BlockPool(0) for _ in range(groups)]
+        self._lines: list[list[tuple[int, int]]] = [[] for _ in range(groups)]
+        self._arrivals = itertools.count()
+        self._errors: list[CuelightError | None] = [None] * groups
+        self._closed: CuelightError | None = None
+
+    @property
+    def free_slots(self) -> int:
+        """Slots nobody holds."""
+        return self._free_slots
+
+    def free_blocks(self, group: int) -> int:
+        """KV blocks of `group` nobody holds."""
+        return self._pools[group].free
+
+    def blocks(self, group: int) -> int:
+        """KV blocks of `group`."""
+        return self._pools[group].count
+
+    def resize(self, group: int, blocks: int) -> None:
+        """Set the KV blocks of a group that holds none.
+
+        Raises
+        ------
+        DeviceBusy
+            Some of the group's blocks are held.
+        """
+        with self._changed:
+            if self._pools[group].free != self._pools[group].count:
+                raise DeviceBusy(f"Lane group {group} has live requests; wait for them before changing its KV blocks.")
+            self._pools[group] = BlockPool(blocks)
+            self._changed.notify_all()
+
+    def take_slot(self, timeout_s: float) -> None:
+        """Take a slot for a manual request, waiting up to `timeout_s` seconds for one.
+
+        Raises
+        ------
+        DeviceFull
+            None became free in time.
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._closed or self._free_slots, timeout_s):
+                raise self._full()
+            self.check_open()
+            self._free_slots -= 1
+
+    def take(self, group: int, tier: int, blocks: int, timeout_s: float) -> tuple[int, ...]:
+        """Take a slot and `blocks` KV blocks of `group`, waiting up to `timeout_s` seconds for both.
+
+        Returns
+        -------
+        tuple of int
+            The block table.
+
+        Raises
+        ------
+        DeviceFull, NoKvCredit
+            Slots, or KV blocks, did not become free in time.
+        CuelightError
+            What the group or the room was closed with.
+        """
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            line = self._lines[group]
+            ticket = (tier, next(self._arrivals))
+            line.append(ticket)
+            try:
+                while True:
+                    self.check(group)
+                    pool = self._pools[group]
+                    if min(line) == ticket and self._free_slots and (table := pool.take(blocks)) is not None:
+                        self._free_slots -= 1
+                        return table
+                    if (left_s := deadline - time.monotonic()) <= 0:
+                        raise self._full() if not self._free_slots else self._no_credit(group, blocks)
+                    self._changed.wait(left_s)
+            finally:
+                line.remove(ticket)
+                self._changed.notify_all()
+
+    def give(self, group: int, table: Sequence[int]) -> None:
+        """Return a slot and its KV blocks."""
+        with self._changed:
+            self._pools[group].give(table)
+            self._free_slots += 1
+            self._changed.notify_all()
+
+    def give_slot(self) -> None:
+        """Return a manual request's slot."""
+        with self._changed:
+            self._free_slots += 1
+            self._changed.notify_all()
+
+    def check(self, group: int) -> None:
+        """Raise what the group, or all of the room, was closed with."""
+        if error := self._closed or self._errors[group]:
+            raise error.with_traceback(None)
+
+    def check_open(self) -> None:
+        """Raise what the room was closed with."""
+        if self._closed:
+            raise self._closed.with_traceback(None)
+
+    def close_group(self, group: int, error: CuelightError) -> None:
+        """Raise `error` at whoever waits for the group's room, now and later."""
+        with self._changed:
+            self._errors[group] = self._errors[group] or error
+            self._changed.notify_all()
+
+    def close(self, error: CuelightError) -> None:
+        """Raise `error` at whoever waits for room, now and later."""
+        with self._changed:
+            self._closed = self._closed or error
+            self._changed.notify_all()
+
+    def _full(self) -> DeviceFull:
+        return DeviceFull(f"All {self._slots} slots of the device are in use; wait longer for one, or cancel a request.")
+
+    def _no_credit(self, group: int, blocks: int) -> NoKvCredit:
+        pool = self._pools[group]
+        ahead = " and other requests wait" if len(self._lines[group]) > 1 else ""
+        return NoKvCredit(
+            f"Lane group {group} has {pool.free} of {pool.count} KV blocks free{ahead}, and this request needs "
+            f"{blocks}; wait longer, or ask for fewer new tokens."
+        )

@@ -1,0 +1,176 @@
+"""What the device says about itself, at one moment."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from cuelight.regmap import (
+    CONTROL,
+    COUNTERS,
+    GROUP,
+    GROUP_STRIDE,
+    IDENTITY,
+    LANE,
+    LANE_STRIDE,
+    PAGE,
+    Control,
+    Counters,
+    Group,
+    GroupOccupancy,
+    Identity,
+    IdentityCapabilities,
+    Lane,
+    LaneLaneStatus,
+    Page,
+    PageReqStatus,
+)
+from cuelight.transports.base import Transport
+
+__all__ = ["CounterValues", "GroupState", "LaneState", "Status", "read_status"]
+
+
+@dataclass(frozen=True, slots=True)
+class LaneState:
+    """One lane."""
+
+    outstanding: bool
+    """A dispatch is outstanding."""
+    offered: bool
+    """It waits in the poll head."""
+    in_pass: bool
+    """A pass is alive."""
+    resetting: bool
+    """The lane's group is being reset."""
+    stage: int
+    """Stage of the outstanding dispatch."""
+    sequence: int
+    """Sequence of the next dispatch."""
+    passes: int
+    """Number of the latest pass."""
+    busy_ns: int
+    """Time in which a dispatch was outstanding, in nanoseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """One lane group."""
+
+    seats: int
+    """Seats it may use."""
+    rows: int
+    """Row budget of a pass."""
+    kv_blocks: int
+    """All its KV blocks."""
+    kv_free: int
+    """KV blocks that no request has."""
+    queued: int
+    """Requests that wait for a seat."""
+    seated: int
+    """Requests in a seat."""
+    decoding: int
+    """Seats that decode."""
+
+
+@dataclass(frozen=True, slots=True)
+class CounterValues:
+    """The device's counters; 32 bits, they wrap."""
+
+    admitted: int
+    retired: int
+    rejected: int
+    rejects_lost: int
+    stage_done_ignored: int
+    completions_ignored: int
+    pops_ignored: int
+    config_ignored: int
+    passes: int
+    dispatches: int
+    rows: int
+    trace_lost: int
+    decision_cycles: int
+    """Sum over dispatches of the cycles from their cause; 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The whole device."""
+
+    version: str
+    rtl_hash: str
+    """First 128 bits of the SHA-256 of the netlist's sources, in hex."""
+    boot_nonce: int
+    time_ns: int
+    """The device's clock."""
+    cycles: int
+    """Clock cycles since reset."""
+    slots: int
+    stages: int
+    """Stages in use, STAGE_COUNT."""
+    active: int
+    """Requests in a slot, retired ones included."""
+    offered: int | None
+    """Slot offered to the next request of page 0."""
+    lanes: tuple[LaneState, ...]
+    groups: tuple[GroupState, ...]
+    counters: CounterValues
+
+    def to_dict(self) -> dict[str, Any]:
+        """Make it JSON-ready."""
+        return asdict(self)
+
+
+def read_status(transport: Transport) -> Status:
+    """Read the whole device; values of different registers may be some cycles apart."""
+    read32, read64 = transport.read32, transport.read64
+    version = read32(IDENTITY + Identity.VERSION)
+    capabilities = IdentityCapabilities.unpack(read64(IDENTITY + Identity.CAPABILITIES))
+    page = PageReqStatus.unpack(read32(PAGE + Page.REQ_STATUS))
+    words = [
+        read32(IDENTITY + Identity.RTL_HASH + Identity.RTL_HASH_STRIDE * word)
+        for word in reversed(range(Identity.RTL_HASH_COUNT))
+    ]
+    return Status(
+        version=f"{version >> 16}.{version & 0xFFFF}",
+        rtl_hash="".join(f"{word:08x}" for word in words),
+        boot_nonce=read64(IDENTITY + Identity.BOOT_NONCE),
+        time_ns=read64(IDENTITY + Identity.TIME_NS),
+        cycles=read64(IDENTITY + Identity.CYCLES),
+        slots=capabilities.slots,
+        stages=read32(CONTROL + Control.STAGE_COUNT),
+        active=page.active,
+        offered=None if page.slot == 0xFFFF else page.slot,
+        lanes=tuple(_read_lane(transport, LANE + LANE_STRIDE * lane) for lane in range(capabilities.lanes)),
+        groups=tuple(_read_group(transport, GROUP + GROUP_STRIDE * group) for group in range(capabilities.lanes)),
+        counters=CounterValues(
+            *(read32(COUNTERS + offset) for offset in range(Counters.ADMITTED, Counters.TRACE_LOST + 4, 4)),
+            decision_cycles=read64(COUNTERS + Counters.DECISION_CYCLES),
+        ),
+    )
+
+
+def _read_lane(transport: Transport, base: int) -> LaneState:
+    status = LaneLaneStatus.unpack(transport.read32(base + Lane.LANE_STATUS))
+    return LaneState(
+        outstanding=bool(status.outstanding),
+        offered=bool(status.offered),
+        in_pass=bool(status.in_pass),
+        resetting=bool(status.resetting),
+        stage=status.stage,
+        sequence=transport.read32(base + Lane.SEQUENCE),
+        passes=transport.read32(base + Lane.PASS),
+        busy_ns=transport.read64(base + Lane.BUSY_NS),
+    )
+
+
+def _read_group(transport: Transport, base: int) -> GroupState:
+    occupancy = GroupOccupancy.unpack(transport.read64(base + Group.OCCUPANCY))
+    return GroupState(
+        seats=transport.read32(base + Group.SEATS),
+        rows=transport.read32(base + Group.ROWS),
+        kv_blocks=transport.read32(base + Group.KV_BLOCKS),
+        kv_free=transport.read32(base + Group.KV_FREE),
+        queued=occupancy.queued,
+        seated=occupancy.seated,
+        decoding=occupancy.decoding,
+    )

@@ -1,0 +1,92 @@
+"""The device's event trace, decoded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cuelight.regmap import CommitKind, FifoTraceHead, FifoTracePayload
+
+__all__ = ["Event", "decode_event"]
+
+_TIME_BITS = 48
+
+# Names of the parts of `stage` and `detail`, as (name, lowest bit, width); where a kind is missing they are 0.
+_STAGE: dict[CommitKind, tuple[tuple[str, int, int], ...]] = {
+    CommitKind.ADMIT: (("page", 0, 3), ("automatic", 3, 1), ("tier", 4, 2)),
+    CommitKind.RETARGET: (("target", 0, 8),),
+    CommitKind.CANCEL: (("effect", 0, 8),),
+    CommitKind.REJECT: (("reason", 0, 8),),
+    CommitKind.SEAT: (("seat", 0, 8),),
+    CommitKind.RETIRE: (("reason", 0, 8),),
+    CommitKind.ADVANCE: (("seat", 0, 8),),
+    CommitKind.CHUNK: (("seat", 0, 8),),
+    CommitKind.FORM: (("entries", 0, 8),),
+    CommitKind.DISPATCH: (("stage", 0, 8),),
+    CommitKind.COMPLETE: (("stage", 0, 8),),
+}
+_DETAIL: dict[CommitKind, tuple[tuple[str, int, int], ...]] = {
+    CommitKind.ADMIT: (("kv_blocks", 0, 32),),
+    CommitKind.RETARGET: (("page", 0, 8),),
+    CommitKind.CANCEL: (("page", 0, 8),),
+    CommitKind.REJECT: (("page", 0, 8), ("target", 8, 24)),
+    CommitKind.SEAT: (("tier", 0, 8),),
+    CommitKind.RETIRE: (("seat", 0, 8), ("unseated", 8, 1)),
+    CommitKind.FREE: (("index", 0, 32),),
+    CommitKind.ADVANCE: (("start", 0, 20), ("decodes", 31, 1)),
+    CommitKind.PLAN: (("decode_rows", 0, 32),),
+    CommitKind.CHUNK: (("start", 0, 20), ("rows", 20, 10), ("last", 30, 1), ("first", 31, 1)),
+    CommitKind.FORM: (("rows", 0, 32),),
+    CommitKind.DISPATCH: (
+        ("rows", 0, 16),
+        ("decision_cycles", 16, 12),
+        ("first", 28, 1),
+        ("last", 29, 1),
+        ("samples", 30, 1),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One step of the device, as its commit port showed it."""
+
+    time_ns: int
+    """The device's clock, `Status.time_ns`."""
+    kind: CommitKind
+    """What happened; `cuelight.regmap.CommitKind` documents each kind's fields."""
+    lane: int
+    """Lane, or lane group."""
+    id: int
+    """Request id; pass number or sequence where the kind says so."""
+    stage: int
+    """As recorded; `fields` has its meaning."""
+    detail: int
+    """As recorded; `fields` has its meaning."""
+
+    @property
+    def fields(self) -> dict[str, int]:
+        """Parts of `stage` and `detail` by name."""
+        parts = [(part, self.stage) for part in _STAGE.get(self.kind, ())]
+        parts += [(part, self.detail) for part in _DETAIL.get(self.kind, ())]
+        return {name: value >> low & ((1 << width) - 1) for (name, low, width), value in parts}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Make it JSON-ready."""
+        return {"time_ns": self.time_ns, "kind": self.kind.name, "lane": self.lane, "id": self.id, **self.fields}
+
+
+def decode_event(head: int, payload: int, now_ns: int) -> Event:
+    """Decode one entry of the trace FIFO.
+
+    Parameters
+    ----------
+    head, payload : int
+        The registers TRACE_HEAD and TRACE_PAYLOAD.
+    now_ns : int
+        TIME_NS, read later than the event and less than 78 hours after it: the event has its low 48 bits only.
+    """
+    fields = FifoTraceHead.unpack(head)
+    words = FifoTracePayload.unpack(payload)
+    age_ns = (now_ns - fields.time_ns) & ((1 << _TIME_BITS) - 1)
+    return Event(now_ns - age_ns, CommitKind(fields.kind), fields.lane, words.id, fields.stage, words.detail)
