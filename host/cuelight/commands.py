@@ -207,7 +207,7 @@ class Commands:
             status = PageReqStatus.unpack(self._transport.read32(PAGE + Page.REQ_STATUS))
             if status.slot == 0xFFFF and time.monotonic() > deadline:
                 raise DeviceFull(
-                    f"The device offers no slot, with {status.active} requests in it; wait for one, or cancel a request.",
+                    f"The device offers no slot and has {status.active} requests; wait for one, or cancel a request.",
                     RejectReason.DEVICE_FULL,
                 )
 

@@ -138,19 +138,9 @@ class Request:
         LaneError, DeviceLost, DeviceClosed
             The request failed.
         """
-        index = 0
-        while True:
-            with self._changed:
-                if not self._changed.wait_for(lambda: self.done or len(self._tokens) > index, timeout_s):
-                    raise Timeout(
-                        f"Request {self.id:#010x} gave no token within {timeout_s:g} s; wait longer or cancel it."
-                    )
-                fresh = self._tokens[index:]
-                if not fresh:
-                    if self._error:
-                        raise self._error.with_traceback(None)
-                    return
-            index += len(fresh)
+        seen = 0
+        while fresh := self._next(seen, timeout_s):
+            seen += len(fresh)
             yield from fresh
 
     def __iter__(self) -> Iterator[Token]:
@@ -188,6 +178,17 @@ class Request:
                 f"Request {self.id:#010x} was cancelled after {len(self._tokens)} tokens; iterate over it for those."
             )
         return list(self._tokens)
+
+    def _next(self, seen: int, timeout_s: float) -> list[Token]:
+        with self._changed:
+            if not self._changed.wait_for(lambda: self.done or len(self._tokens) > seen, timeout_s):
+                raise Timeout(
+                    f"Request {self.id:#010x} gave no token within {timeout_s:g} s; wait longer or cancel it."
+                )
+            fresh = self._tokens[seen:]
+            if not fresh and self._error:
+                raise self._error.with_traceback(None)
+            return fresh
 
     def deliver(self, position: int, token: int, logprob: float, finish: Finish | None) -> None:
         """Add a token that came from the lane; a repeated one is dropped.

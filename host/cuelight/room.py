@@ -148,7 +148,9 @@ class Room:
             self._changed.notify_all()
 
     def _full(self) -> DeviceFull:
-        return DeviceFull(f"All {self._slots} slots of the device are in use; wait longer for one, or cancel a request.")
+        return DeviceFull(
+            f"All {self._slots} slots of the device are in use; wait longer for one, or cancel a request."
+        )
 
     def _no_credit(self, group: int, blocks: int) -> NoKvCredit:
         pool = self._pools[group]

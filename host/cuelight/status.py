@@ -144,7 +144,7 @@ def read_status(transport: Transport) -> Status:
         groups=tuple(_read_group(transport, GROUP + GROUP_STRIDE * group) for group in range(capabilities.lanes)),
         counters=CounterValues(
             *(read32(COUNTERS + offset) for offset in range(Counters.ADMITTED, Counters.TRACE_LOST + 4, 4)),
-            decision_cycles=read64(COUNTERS + Counters.DECISION_CYCLES),
+            read64(COUNTERS + Counters.DECISION_CYCLES),
         ),
     )
 

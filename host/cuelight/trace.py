@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-from cuelight.regmap import CommitKind, FifoTraceHead, FifoTracePayload
+from cuelight.regmap import CommitKind
 
-__all__ = ["Event", "decode_event"]
+__all__ = ["Event"]
 
 _TIME_BITS = 48
 
@@ -64,6 +64,23 @@ class Event:
     detail: int
     """As recorded; `fields` has its meaning."""
 
+    @classmethod
+    def decode(cls, time_ns: int, kind: int, lane: int, stage: int, id: int, detail: int, *, now_ns: int) -> Self:
+        """Decode one entry of the trace FIFO.
+
+        Parameters
+        ----------
+        time_ns : int
+            The event's time, of which the FIFO holds the low 48 bits.
+        kind, lane, stage, id, detail : int
+            As in TRACE_HEAD and TRACE_PAYLOAD.
+        now_ns : int
+            TIME_NS, read within 39 hours of the event.
+        """
+        half = 1 << _TIME_BITS - 1
+        age_ns = (now_ns - time_ns + half) % (1 << _TIME_BITS) - half
+        return cls(now_ns - age_ns, CommitKind(kind), lane, id, stage, detail)
+
     @property
     def fields(self) -> dict[str, int]:
         """Parts of `stage` and `detail` by name."""
@@ -74,19 +91,3 @@ class Event:
     def to_dict(self) -> dict[str, Any]:
         """Make it JSON-ready."""
         return {"time_ns": self.time_ns, "kind": self.kind.name, "lane": self.lane, "id": self.id, **self.fields}
-
-
-def decode_event(head: int, payload: int, now_ns: int) -> Event:
-    """Decode one entry of the trace FIFO.
-
-    Parameters
-    ----------
-    head, payload : int
-        The registers TRACE_HEAD and TRACE_PAYLOAD.
-    now_ns : int
-        TIME_NS, read later than the event and less than 78 hours after it: the event has its low 48 bits only.
-    """
-    fields = FifoTraceHead.unpack(head)
-    words = FifoTracePayload.unpack(payload)
-    age_ns = (now_ns - fields.time_ns) & ((1 << _TIME_BITS) - 1)
-    return Event(now_ns - age_ns, CommitKind(fields.kind), fields.lane, words.id, fields.stage, words.detail)

@@ -1,0 +1,41 @@
+"""Cuelight: a scheduler for language models in hardware, and what drives it.
+
+`Device` drives the scheduler itself; `LLM` generates text with a model through it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cuelight.device import Device
+from cuelight.errors import CuelightError
+from cuelight.manual import ManualRequest
+from cuelight.request import Finish, Request, Token
+from cuelight.status import Status
+from cuelight.trace import Event
+
+if TYPE_CHECKING:
+    from cuelight.llm import LLM, Metrics, Stream
+
+__all__ = [
+    "LLM",
+    "CuelightError",
+    "Device",
+    "Event",
+    "Finish",
+    "ManualRequest",
+    "Metrics",
+    "Request",
+    "Status",
+    "Stream",
+    "Token",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # The model part needs packages that a program which only drives a board does without.
+    if name in ("LLM", "Metrics", "Stream"):
+        import cuelight.llm
+
+        return getattr(cuelight.llm, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

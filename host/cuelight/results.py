@@ -1,0 +1,162 @@
+"""What comes back from the device: tokens, retirements, rejects; one thread takes them and wakes who waits."""
+
+from __future__ import annotations
+
+import threading
+
+from cuelight.commands import Commands
+from cuelight.errors import CuelightError, DeviceLost, LaneError, TransportError
+from cuelight.lanes.types import LaneToken, TokenStatus
+from cuelight.regmap import COUNTERS, FIFO, IDENTITY, Counters, Fifo, FifoRetireHead, Identity, RetireReason
+from cuelight.request import Finish, Request
+from cuelight.room import Room
+from cuelight.transports.base import Transport
+
+__all__ = ["Results"]
+
+_MASK = 0xFFFF_FFFF
+_CHECK_S = 1.0
+_FINISH: dict[int, Finish | None] = {
+    TokenStatus.MORE: None,
+    TokenStatus.END_OF_TEXT: Finish.END_OF_TEXT,
+    TokenStatus.LENGTH: Finish.LENGTH,
+}
+
+
+class Results:
+    """The only reader of token rings and of the retirement FIFO, in a thread of its own.
+
+    A lane writes a request's tokens before the completion that lets it retire, so whoever sees the retirement entry
+    first and drains the rings then has all of them. A slot is reused only after its entry was popped; its KV blocks
+    and itself become free for the host after that.
+
+    Parameters
+    ----------
+    transport : Transport
+        The way to the device.
+    commands : Commands
+        For rejects that nobody waits for, and cancels of broken requests.
+    room : Room
+        Where slots and blocks go back to.
+    """
+
+    def __init__(self, transport: Transport, commands: Commands, room: Room) -> None:
+        self._transport = transport
+        self._commands = commands
+        self._room = room
+        self._nonce = transport.read64(IDENTITY + Identity.BOOT_NONCE)
+        self._changed = threading.Condition()
+        self._live: dict[int, Request] = {}
+        self._stopping = False
+        head = FifoRetireHead.unpack(transport.read64(FIFO + Fifo.RETIRE_HEAD))
+        retired = transport.read32(COUNTERS + Counters.RETIRED)
+        self._popped = retired - ((retired - head.index) & 0xFFFF) if head.valid else retired
+        self._thread = threading.Thread(target=self._run, name="cuelight-results", daemon=True)
+        self._thread.start()
+
+    @property
+    def live(self) -> tuple[Request, ...]:
+        """Requests whose retirement has not been seen."""
+        with self._changed:
+            return tuple(self._live.values())
+
+    def expect(self, request: Request) -> None:
+        """Deliver to `request` from now on; called before the device hears of it."""
+        with self._changed:
+            self._live[request.id] = request
+
+    def forget(self, request: Request) -> bool:
+        """Deliver no more to a request that never lived; False if it has retired or failed already."""
+        with self._changed:
+            return self._live.pop(request.id, None) is not None
+
+    def wait_empty(self, timeout_s: float) -> bool:
+        """Wait until nothing lives; False if something still does after `timeout_s` seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._live, timeout_s)
+
+    def fail(self, error: CuelightError) -> None:
+        """End all that lives with `error`, and let nothing in any more."""
+        self._room.close(error)
+        with self._changed:
+            lost = tuple(self._live.values())
+            self._live.clear()
+            self._changed.notify_all()
+        for request in lost:
+            request.fail(error)
+
+    def stop(self) -> None:
+        """Stop the thread; it looks at the bell once a second at least."""
+        self._stopping = True
+        self._transport.segment.ring_host()
+        if self._thread is not threading.current_thread():
+            self._thread.join(2 * _CHECK_S)
+
+    def _run(self) -> None:
+        try:
+            bell = self._transport.segment.host_bell()
+            while not self._stopping:
+                self._deliver_tokens()
+                self._retire()
+                self._commands.collect_rejects()
+                before, bell = bell, self._transport.wait(bell, _CHECK_S)
+                if bell == before and self._live:
+                    self._check_identity()
+        except CuelightError as error:
+            if not self._stopping:
+                self.fail(error)
+        except Exception as error:
+            self.fail(
+                TransportError(f"The driver's own thread failed ({error!r}); open the device again and report this.")
+            )
+            raise
+
+    def _deliver_tokens(self) -> None:
+        for lane in range(self._transport.segment.shape.lanes):
+            for token in self._transport.segment.take_tokens(lane):
+                self._deliver(lane, token)
+
+    def _deliver(self, lane: int, token: LaneToken) -> None:
+        # A lane may still post for a request that its group's reset has ended.
+        request = self._live.get(token.request_id)
+        if request is None:
+            return
+        try:
+            if token.finish not in _FINISH:
+                raise LaneError(
+                    f"Lane {lane} gave up on request {request.id:#010x} with error {token.token}; "
+                    "look at the lane's log and submit it again."
+                )
+            request.deliver(token.position, token.token, token.logprob, _FINISH[token.finish])
+        except LaneError as error:
+            request.blame(error)
+            self._commands.cancel(request.id)
+
+    def _retire(self) -> None:
+        while True:
+            head = FifoRetireHead.unpack(self._transport.read64(FIFO + Fifo.RETIRE_HEAD))
+            if not head.valid or head.index != self._popped & 0xFFFF:
+                return
+            self._deliver_tokens()
+            self._transport.write32(FIFO + Fifo.RETIRE_POP, self._popped)
+            self._popped = (self._popped + 1) & _MASK
+            with self._changed:
+                request = self._live.pop(head.id, None)
+                self._changed.notify_all()
+            if request is not None:
+                self._room.give(request.group, request.table)
+                self._end(request, RetireReason(head.reason))
+
+    def _end(self, request: Request, reason: RetireReason) -> None:
+        if reason is RetireReason.LANE_LOST:
+            request.fail(
+                LaneError(
+                    f"Lane group {request.group} was reset while request {request.id:#010x} lived; submit it again."
+                )
+            )
+        else:
+            request.retire(cancelled=reason is RetireReason.CANCELLED)
+
+    def _check_identity(self) -> None:
+        if self._transport.read64(IDENTITY + Identity.BOOT_NONCE) != self._nonce:
+            raise DeviceLost("The device was reset, so its requests are lost; open it again and submit them again.")
