@@ -1,0 +1,1 @@
+"""Native code of the host, in C++."""
