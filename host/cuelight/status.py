@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from cuelight.regmap import (
@@ -142,10 +142,7 @@ def read_status(transport: Transport) -> Status:
         offered=None if page.slot == 0xFFFF else page.slot,
         lanes=tuple(_read_lane(transport, LANE + LANE_STRIDE * lane) for lane in range(capabilities.lanes)),
         groups=tuple(_read_group(transport, GROUP + GROUP_STRIDE * group) for group in range(capabilities.lanes)),
-        counters=CounterValues(
-            *(read32(COUNTERS + offset) for offset in range(Counters.ADMITTED, Counters.TRACE_LOST + 4, 4)),
-            read64(COUNTERS + Counters.DECISION_CYCLES),
-        ),
+        counters=CounterValues(**_read_counters(transport)),
     )
 
 
@@ -174,3 +171,12 @@ def _read_group(transport: Transport, base: int) -> GroupState:
         seated=occupancy.seated,
         decoding=occupancy.decoding,
     )
+
+
+def _read_counters(transport: Transport) -> dict[str, int]:
+    return {
+        field.name: (transport.read64 if field.name == "decision_cycles" else transport.read32)(
+            COUNTERS + getattr(Counters, field.name.upper())
+        )
+        for field in fields(CounterValues)
+    }

@@ -1,0 +1,82 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from cuelight.errors import DeviceClosed, LaneError, RequestCancelled, Timeout
+from cuelight.request import Finish, Request
+
+WAIT_S = 30.0
+
+
+def make_request() -> Request:
+    request = Request(group=0, tier=0, prompt_tokens=5, max_new_tokens=3, cancel=lambda request: True)
+    request.id = 0x0001_0007
+    return request
+
+
+def test_every_reader_sees_every_token_and_the_end() -> None:
+    request = make_request()
+    with ThreadPoolExecutor(3) as pool:
+        readers = [pool.submit(lambda: [token.token for token in request.tokens(WAIT_S)]) for _ in range(3)]
+        for index, finish in enumerate((None, None, Finish.LENGTH)):
+            request.deliver(5 + index, 100 + index, -0.5, finish)
+        request.retire(cancelled=False)
+        assert [reader.result(WAIT_S) for reader in readers] == [[100, 101, 102]] * 3
+    assert [token.position for token in request.result(WAIT_S)] == [5, 6, 7]
+    assert request.done
+    assert request.finish is Finish.LENGTH
+
+
+def test_a_repeated_token_is_dropped_and_a_missing_one_is_the_lanes_error() -> None:
+    request = make_request()
+    request.deliver(5, 1, 0.0, None)
+    request.deliver(5, 2, 0.0, None)
+    for position in (4, 7):
+        with pytest.raises(LaneError, match=f"position {position}"):
+            request.deliver(position, 3, 0.0, None)
+    request.deliver(6, 3, 0.0, Finish.END_OF_TEXT)
+    request.retire(cancelled=False)
+    assert [token.token for token in request] == [1, 3]
+    assert request.finish is Finish.END_OF_TEXT
+
+
+def test_a_wait_ends_in_time_and_leaves_the_request_alive() -> None:
+    request = make_request()
+    for wait in (lambda: next(request.tokens(0.01)), lambda: request.result(0.01), lambda: request.wait(0.01)):
+        with pytest.raises(Timeout, match="0x00010007"):
+            wait()
+    request.deliver(5, 1, 0.0, None)
+    assert next(request.tokens(0.01)).token == 1
+
+
+def test_a_cancelled_request_ends_its_readers_and_has_no_result() -> None:
+    request = make_request()
+    request.deliver(5, 1, 0.0, None)
+    request.retire(cancelled=True)
+    assert [token.token for token in request] == [1]
+    with pytest.raises(RequestCancelled, match="after 1 tokens"):
+        request.result(WAIT_S)
+    assert not request.cancel()
+
+
+def test_a_failed_request_gives_its_tokens_then_the_cause() -> None:
+    request = make_request()
+    request.deliver(5, 1, 0.0, None)
+    request.blame(LaneError("the lane died"))
+    request.blame(DeviceClosed("closed"))
+    request.fail(LaneError("the group was reset"))
+    tokens = request.tokens(WAIT_S)
+    assert next(tokens).token == 1
+    with pytest.raises(LaneError, match="the lane died"):
+        next(tokens)
+    with pytest.raises(LaneError, match="the lane died"):
+        request.result(WAIT_S)
+
+
+def test_one_that_finished_just_before_the_device_was_closed_has_finished() -> None:
+    request = make_request()
+    request.deliver(5, 1, 0.0, Finish.END_OF_TEXT)
+    request.blame(DeviceClosed("closed"))
+    request.retire(cancelled=False)
+    assert request.finish is Finish.END_OF_TEXT
+    assert request.error is None
