@@ -1,0 +1,225 @@
+"""What a run looked like: each request's bars, stage by stage, derived from the device's event trace.
+
+The trace has the atomic steps of docs/device.md §8 and no per-member events: who was in a pass follows from who
+decoded when it was planned and from its chunks, so a bar here is a dispatch seen from one member of its pass.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from cuelight.regmap import CommitKind, RetireReason
+from cuelight.trace import Event
+
+__all__ = ["Bar", "Pass", "Phase", "RequestRow", "StageRun", "Timeline", "build_timeline"]
+
+
+class Phase(enum.StrEnum):
+    """What a member does in a pass."""
+
+    PREFILL = "prefill"
+    DECODE = "decode"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One stage of one request. Times in ns from the start of the timeline, `rows` the request's own."""
+
+    stage: int
+    phase: Phase
+    pass_number: int
+    lane: int
+    start_ns: int
+    end_ns: int
+    rows: int
+    position: int | None
+    """First position of a prefill chunk."""
+
+
+@dataclass(slots=True)
+class RequestRow:
+    """One request's life. Times in ns from the start of the timeline; None: not within the trace."""
+
+    id: int
+    lane: int
+    tier: int
+    admitted_ns: int | None = None
+    seated_ns: int | None = None
+    retired_ns: int | None = None
+    reason: RetireReason | None = None
+    bars: list[Bar] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class StageRun:
+    """A dispatch. `decision_cycles`: device cycles from its cause to the dispatch, 4,095 at most."""
+
+    stage: int
+    sequence: int
+    start_ns: int
+    end_ns: int
+    rows: int
+    decision_cycles: int
+
+
+@dataclass(slots=True)
+class Pass:
+    """A pass of a lane's group, with its dispatches in order."""
+
+    number: int
+    lane: int
+    decode_rows: int
+    chunks: int
+    rows: int
+    stages: list[StageRun] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Timeline:
+    """A run. `origin_ns` is the device time of its first event, `duration_ns` the time to its last.
+
+    `stage_count` is the device's STAGE_COUNT, so that the last stage is output decode.
+    """
+
+    stage_count: int
+    origin_ns: int = 0
+    duration_ns: int = 0
+    requests: list[RequestRow] = field(default_factory=list)
+    passes: list[Pass] = field(default_factory=list)
+
+    def stage_name(self, stage: int) -> str:
+        """Name of a stage, as in the design: prefill, kv-init, layer-1 …, decode."""
+        if stage >= self.stage_count - 1:
+            return "decode"
+        return ("prefill", "kv-init")[stage] if stage < 2 else f"layer-{stage - 1}"
+
+
+def build_timeline(events: Iterable[Event], stage_count: int) -> Timeline:
+    """Derive the timeline of `events`, which are in order and may begin or end amid requests.
+
+    Members of a pass that was planned before the trace began are not known, nor are requests seated before it as
+    long as they only decode; they have no bars.
+    """
+    timeline = Timeline(stage_count)
+    builder = _Builder(timeline)
+    for event in events:
+        builder.take(event)
+    return timeline
+
+
+@dataclass(slots=True)
+class _Member:
+    request: RequestRow
+    phase: Phase
+    rows: int
+    position: int | None
+    binds: bool
+    samples: bool
+
+    def runs(self, stage: int, stage_count: int) -> bool:
+        if stage == 1:
+            return self.binds
+        return stage < stage_count - 1 or self.samples
+
+
+@dataclass(slots=True)
+class _Group:
+    decoding: dict[int, RequestRow] = field(default_factory=dict)
+    members: list[_Member] = field(default_factory=list)
+    current: Pass | None = None
+    outstanding: Event | None = None
+    dispatched_ns: int = 0
+
+
+class _Builder:
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._requests: dict[int, RequestRow] = {}
+        self._groups: dict[int, _Group] = {}
+
+    def take(self, event: Event) -> None:
+        now = self._place(event.time_ns)
+        group = self._groups.setdefault(event.lane, _Group())
+        fields = event.fields
+        match event.kind:
+            case CommitKind.ADMIT if fields["automatic"]:
+                row = self._request(event)
+                row.admitted_ns, row.tier = now, fields["tier"]
+            case CommitKind.SEAT:
+                row = self._request(event)
+                row.seated_ns, row.tier = now, fields["tier"]
+            case CommitKind.RETIRE:
+                row = self._request(event)
+                row.retired_ns, row.reason = now, RetireReason(fields["reason"])
+                del self._requests[event.id]
+                if not fields["unseated"]:
+                    group.decoding.pop(fields["seat"], None)
+            case CommitKind.ADVANCE if fields["decodes"]:
+                group.decoding[fields["seat"]] = self._request(event)
+            case CommitKind.PLAN:
+                rows = fields["decode_rows"]
+                group.current = Pass(event.id, event.lane, decode_rows=rows, chunks=0, rows=rows)
+                group.members = [
+                    _Member(row, Phase.DECODE, 1, None, binds=False, samples=True) for row in group.decoding.values()
+                ]
+            case CommitKind.CHUNK:
+                group.members.append(
+                    _Member(
+                        self._request(event),
+                        Phase.PREFILL,
+                        fields["rows"],
+                        fields["start"],
+                        binds=bool(fields["first"]),
+                        samples=bool(fields["last"]),
+                    )
+                )
+            case CommitKind.FORM if group.current:
+                group.current.chunks, group.current.rows = fields["entries"], fields["rows"]
+                if fields["rows"]:
+                    self._timeline.passes.append(group.current)
+            case CommitKind.DISPATCH:
+                group.outstanding, group.dispatched_ns = event, now
+            case CommitKind.COMPLETE if group.outstanding and group.outstanding.id == event.id:
+                self._complete(group, group.outstanding, now)
+            case CommitKind.GROUP_RESET:
+                self._groups[event.lane] = _Group()
+            case _:
+                pass
+
+    def _place(self, time_ns: int) -> int:
+        if not self._timeline.origin_ns:
+            self._timeline.origin_ns = time_ns
+        now = time_ns - self._timeline.origin_ns
+        self._timeline.duration_ns = max(self._timeline.duration_ns, now)
+        return now
+
+    def _request(self, event: Event) -> RequestRow:
+        row = self._requests.get(event.id)
+        if row is None:
+            row = self._requests[event.id] = RequestRow(event.id, event.lane, tier=0)
+            self._timeline.requests.append(row)
+        return row
+
+    def _complete(self, group: _Group, dispatch: Event, now: int) -> None:
+        group.outstanding = None
+        if group.current is None:
+            return
+        start, stage, fields = group.dispatched_ns, dispatch.stage, dispatch.fields
+        run = StageRun(stage, dispatch.id, start, now, fields["rows"], fields["decision_cycles"])
+        group.current.stages.append(run)
+        for member in group.members:
+            if member.runs(stage, self._timeline.stage_count):
+                member.request.bars.append(
+                    Bar(
+                        stage,
+                        member.phase,
+                        group.current.number,
+                        dispatch.lane,
+                        start,
+                        now,
+                        member.rows,
+                        member.position,
+                    )
+                )
