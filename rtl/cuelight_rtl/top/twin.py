@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from amaranth import ClockDomain, ClockSignal, Elaboratable, Module, ResetSignal, Signal
+from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
 
 from ..params import Params
+from ..scheduler import Scheduler
 
 __all__ = ["TwinTop"]
 
@@ -43,16 +44,34 @@ class TwinTop(Elaboratable):
     @property
     def ports(self) -> list[Signal]:
         """Every port, for conversion to Verilog."""
-        return [
-            value
-            for name, value in vars(self).items()
-            if isinstance(value, Signal)
-        ] + [signal for commit in self.commits for signal in commit.values()]
+        plain = [value for value in vars(self).values() if isinstance(value, Signal)]
+        return plain + [signal for commit in self.commits for signal in commit.values()]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.domains.sync = ClockDomain("sync")
-        m.d.comb += [ClockSignal().eq(self.clk), ResetSignal().eq(self.rst)]
-        m.d.comb += [self.req_ready.eq(1), self.idle.eq(1)]
-        m.d.sync += [self.rsp_valid.eq(self.req_valid & ~self.req_write), self.rsp_data.eq(self.req_addr)]
+        m.domains.sync = sync = ClockDomain()
+        m.submodules.scheduler = scheduler = Scheduler(self.params, rtl_hash=self.rtl_hash)
+        bus = scheduler.bus
+        m.d.comb += [
+            sync.clk.eq(self.clk),
+            sync.rst.eq(self.rst),
+            bus.valid.eq(self.req_valid),
+            bus.write.eq(self.req_write),
+            bus.address.eq(self.req_addr),
+            bus.data.eq(self.req_data),
+            bus.strobe.eq(self.req_strobe),
+            self.req_ready.eq(bus.ready),
+            self.rsp_valid.eq(bus.answer_valid),
+            self.rsp_data.eq(bus.answer),
+            scheduler.time_ns.eq(self.time_ns),
+            scheduler.boot_nonce.eq(self.boot_nonce),
+            self.idle.eq(scheduler.idle),
+            self.poll_valid.eq(scheduler.poll_valid),
+            self.irq_retire.eq(scheduler.irq_retire),
+            self.irq_reject.eq(scheduler.irq_reject),
+            self.irq_trace.eq(scheduler.irq_trace),
+        ]
+        for flat, port in zip(self.commits, scheduler.commits, strict=True):
+            m.d.comb += flat["valid"].eq(port.valid)
+            m.d.comb += [flat[name].eq(port.step[name]) for name in ("kind", "lane", "stage", "id", "detail")]
         return m

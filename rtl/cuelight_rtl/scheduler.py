@@ -1,0 +1,112 @@
+"""The scheduler: rooms, wired.
+
+============  =======================================================================
+registers     bus transactions, the register bank
+pages         half commands, attributes, offers
+judge         the rules a command is held against
+core          atomic steps on slots: commands, retirements, seating, forming passes
+slots, queue  what is known of each slot, and the lists through them
+seats         a lane group's seats, configuration and KV credit
+passes        the pass of a group: members, chunks, budget
+dispatch      a lane: stages, sequences, completions
+trace         event trace, reject FIFO, counters
+============  =======================================================================
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from .commit import CommitPort
+from .core import Core
+from .dispatch import Dispatcher
+from .pages import Pages
+from .params import Params
+from .registers import Bus, Registers
+from .trace import Counters, Rejects, Trace
+
+__all__ = ["Scheduler"]
+
+
+class Scheduler(wiring.Component):
+    """The device behind its bus (docs/device.md).
+
+    ``commits`` are the commit ports in their order: core, lanes, pages. ``idle`` means that nothing changes without a
+    new transaction. ``poll_valid`` shows which lanes' poll heads hold a dispatch.
+
+    Parameters
+    ----------
+    params
+        Sizes.
+    rtl_hash
+        128 bits that RTL_HASH shows.
+    """
+
+    def __init__(self, params: Params, *, rtl_hash: int = 0) -> None:
+        self._params = params
+        self._rtl_hash = rtl_hash
+        super().__init__(
+            {
+                "bus": In(Bus()),
+                "time_ns": In(64),
+                "boot_nonce": In(64),
+                "idle": Out(1),
+                "poll_valid": Out(params.lanes),
+                "irq_retire": Out(1),
+                "irq_reject": Out(1),
+                "irq_trace": Out(1),
+                "commits": Out(CommitPort()).array(params.lanes + 2),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        params = self._params
+        m.submodules.pages = pages = Pages(params)
+        lanes = [Dispatcher(params, index) for index in range(params.lanes)]
+        for index, lane in enumerate(lanes):
+            m.submodules[f"lane_{index}"] = lane
+        m.submodules.core = core = Core(params, pages, lanes)
+        m.submodules.trace = trace = Trace(params.lanes + 1)
+        m.submodules.rejects = rejects = Rejects()
+        m.submodules.counters = counters = Counters(params)
+        m.submodules.registers = registers = Registers(
+            params, core, pages, lanes, trace, rejects, counters, self._rtl_hash
+        )
+
+        connect(m, flipped(self.bus), registers.bus)
+        steps = [core.step, *(lane.step for lane in lanes)]
+        for port, step in zip(self.commits, [*steps, pages.step], strict=True):
+            m.d.comb += [port.valid.eq(step.valid), port.step.eq(step.step)]
+        for port, step in zip([*trace.steps, rejects.step, counters.core], [*steps, core.step, core.step], strict=True):
+            m.d.comb += [port.valid.eq(step.valid), port.step.eq(step.step)]
+        for index, lane in enumerate(lanes):
+            m.d.comb += [
+                counters.lanes[index].valid.eq(lane.step.valid),
+                counters.lanes[index].step.eq(lane.step.step),
+                counters.decision_cycles[index].eq(lane.decision_cycles),
+                lane.time_ns.eq(self.time_ns),
+            ]
+        m.d.comb += [
+            pages.swept.eq(core.slots.swept),
+            pages.sweep.eq(core.slots.sweep),
+            trace.time_ns.eq(self.time_ns),
+            registers.time_ns.eq(self.time_ns),
+            registers.boot_nonce.eq(self.boot_nonce),
+            counters.reject_lost.eq(rejects.lost),
+            counters.trace_lost.eq(trace.lost),
+            counters.stale_pops.eq(Cat(trace.stale, rejects.stale, Cat(lane.taken_ignored for lane in lanes).any())),
+            self.poll_valid.eq(Cat(lane.offered for lane in lanes)),
+            self.irq_retire.eq(core.retired.valid),
+            self.irq_reject.eq(rejects.head.valid),
+            self.irq_trace.eq(trace.half_full),
+        ]
+        walking = Cat(lane.walking | lane.due for lane in lanes).any()
+        at_rest = Signal()
+        m.d.comb += [
+            at_rest.eq(core.idle & registers.idle & trace.idle & pages.settled & ~walking),
+            self.idle.eq(at_rest),
+        ]
+        return m
