@@ -5,8 +5,10 @@ read the slot's rows (FETCH), change them (EXECUTE), and append it to a second l
 (SECOND). Commands from the bus go first between any two steps; then come the groups in turn.
 """
 
+import enum
+
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
-from amaranth.lib import data, enum, memory, wiring
+from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from .commit import CommitPort, report
@@ -23,7 +25,6 @@ from .regmap import (
     Control,
     FifoRetireHead,
     Group,
-    Lane,
     PageSchedAttr,
     PageSchedCmd,
     RetireReason,
@@ -38,7 +39,7 @@ ROWS_MARGIN = 16
 """A pass has room for two smallest chunks beside a full house that decodes."""
 
 
-class RequestKind(enum.Enum, shape=2):
+class RequestKind(enum.IntEnum):
     """What the bus asks of the core."""
 
     COMMAND = 0
@@ -59,7 +60,7 @@ class Request(data.Struct):
     value: 32
 
 
-class Step(enum.Enum, shape=4):
+class Step(enum.IntEnum):
     """What EXECUTE does."""
 
     COMMAND = 0
@@ -74,7 +75,7 @@ class Step(enum.Enum, shape=4):
     CHUNK = 9
 
 
-class Job(enum.Enum, shape=2):
+class Job(enum.IntEnum):
     """What was begun for the current group and is finished before other groups' work."""
 
     NONE = 0
@@ -191,10 +192,7 @@ class Core(wiring.Component):
                 self._waiting[group].eq(waiting),
                 self._can_seat[group].eq(seats.free_any & waiting.any() & ~seats.resetting),
                 self._wanted[group].eq(
-                    seats.resetting
-                    | lane.due
-                    | self._can_seat[group]
-                    | (~pass_.alive & (seats.seated_count != 0))
+                    seats.resetting | lane.due | self._can_seat[group] | (~pass_.alive & (seats.seated_count != 0))
                 ),
                 seats.seat.eq(self._seat),
                 seats.finished.eq(pass_.finished),
@@ -303,7 +301,10 @@ class Core(wiring.Component):
         head = lists.heads[self._waiting_list(head_tier, group)]
 
         def retire_seated() -> None:
-            m.d.sync += [self._seat.eq(self._of(self.seats, "leaving_seat", group)), self._current.eq(Step.RETIRE_SEATED)]
+            m.d.sync += [
+                self._seat.eq(self._of(self.seats, "leaving_seat", group)),
+                self._current.eq(Step.RETIRE_SEATED),
+            ]
             m.next = "LOOKUP"
 
         m.next = "SELECT"
@@ -551,7 +552,9 @@ class Core(wiring.Component):
                 with m.Else():
                     with m.Switch(offset[:6]):
                         with m.Case(Group.SEATS):
-                            roomy = (value != 0) & (value <= self._params.seats) & (value + ROWS_MARGIN <= seats["rows"])
+                            roomy = (
+                                (value != 0) & (value <= self._params.seats) & (value + ROWS_MARGIN <= seats["rows"])
+                            )
                             settle(roomy & seats["vacant"], "set_limit")
                         with m.Case(Group.ROWS):
                             roomy = (value >= seats["limit"] + ROWS_MARGIN) & (value <= ROWS_MAX)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import enum
+
 from amaranth.hdl import Module
-from amaranth.lib import enum, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from .pages import AttrState
@@ -18,7 +20,7 @@ LEAST_STAGES = 4
 """Prefill, kv-init, one layer stage, output decode."""
 
 
-class Verdict(enum.Enum, shape=3):
+class Verdict(enum.IntEnum):
     """What becomes of a command."""
 
     REJECT = 0

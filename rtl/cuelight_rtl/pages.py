@@ -1,7 +1,9 @@
 """Producer pages: half commands, attributes, and the slot offered to each page."""
 
+import enum
+
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
-from amaranth.lib import data, enum, fifo, memory, wiring
+from amaranth.lib import data, fifo, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from .commit import CommitPort, report
@@ -12,7 +14,7 @@ from .regmap import CommitKind, Control, PageSchedAttr, PageSchedCmd
 __all__ = ["AttrState", "Pages"]
 
 
-class AttrState(enum.Enum, shape=2):
+class AttrState(enum.IntEnum):
     """How much of SCHED_ATTR a page has received."""
 
     ABSENT = 0

@@ -6,8 +6,10 @@ an unlink, wherever the slot stands, writes each once too.
 
 from __future__ import annotations
 
+import enum
+
 from amaranth.hdl import Array, Module, Signal
-from amaranth.lib import enum, memory, wiring
+from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from .params import TIERS, Params
@@ -15,7 +17,7 @@ from .params import TIERS, Params
 __all__ = ["ListOp", "Lists"]
 
 
-class ListOp(enum.Enum, shape=2):
+class ListOp(enum.IntEnum):
     """What happens to ``slot`` and ``list`` in this cycle."""
 
     NONE = 0

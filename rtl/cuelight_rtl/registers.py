@@ -242,7 +242,8 @@ class Registers(wiring.Component):
             values[base + regmap.Group.KV_BLOCKS] = seats.blocks_total
             values[base + regmap.Group.KV_FREE] = seats.blocks_free
             values[base + regmap.Group.OCCUPANCY] = Cat(
-                seats.queued_count, *(Cat(count, Const(0, 16))[:16] for count in (seats.seated_count, seats.decoding_count))
+                seats.queued_count,
+                *(Cat(count, Const(0, 16))[:16] for count in (seats.seated_count, seats.decoding_count)),
             )
 
         fifo, trace = regmap.Fifo, self._trace

@@ -1,7 +1,9 @@
 """What the device knows of each slot, in block RAM."""
 
+import enum
+
 from amaranth.hdl import Module, Signal
-from amaranth.lib import data, enum, memory, wiring
+from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from .params import Params
@@ -9,7 +11,7 @@ from .params import Params
 __all__ = ["Life", "Owner", "Slots", "Work"]
 
 
-class Life(enum.Enum, shape=3):
+class Life(enum.IntEnum):
     """Where a slot's request stands (docs/device.md §3, §4)."""
 
     FREE = 0

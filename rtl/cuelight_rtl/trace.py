@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, fifo, wiring
 from amaranth.lib.wiring import In, Out
 
-from .commit import Commit, CommitPort
+from .commit import CommitPort
 from .params import Params
 from .regmap import CommitKind, FifoRejectHead, FifoTraceHead, FifoTracePayload, FifoTraceState
 
@@ -178,7 +178,10 @@ class Counters(wiring.Component):
                     with m.Case(kind):
                         m.d.sync += counter.eq(counter + 1)
                 with m.Case(CommitKind.FORM):
-                    m.d.sync += [self.rows.eq(self.rows + step.detail[:10]), self.passes.eq(self.passes + (step.detail != 0))]
+                    m.d.sync += [
+                        self.rows.eq(self.rows + step.detail[:10]),
+                        self.passes.eq(self.passes + (step.detail != 0)),
+                    ]
         missed_pop = self.core.valid & (step.kind == CommitKind.POP_IGNORED)
         dispatched = [port.valid & (port.step.kind == CommitKind.DISPATCH) for port in self.lanes]
         cycles = [Mux(now, self.decision_cycles[i], 0) for i, now in enumerate(dispatched)]
