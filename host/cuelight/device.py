@@ -227,9 +227,19 @@ class Device:
             There is no such stage.
         """
         self._room.take_slot(timeout_s)
+        offered: list[int] = []
+
+        def prepare(request_id: int) -> None:
+            self._room.check_open()
+            offered.append(request_id)
+
         try:
-            request_id = self._commands.admit(PageSchedAttr(), stage, lambda _: self._room.check_open())
-        except BaseException:
+            request_id = self._commands.admit(PageSchedAttr(), stage, prepare)
+        except BaseException as error:
+            if offered and not isinstance(error, CommandRefused):
+                # Interrupted, nobody knows where: it may live.
+                with contextlib.suppress(CuelightError):
+                    self._commands.cancel(offered[0])
             self._room.give_slot()
             raise
         return ManualRequest(request_id, self._commands, self._room)
