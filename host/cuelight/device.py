@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import math
 import threading
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuelight import regmap
-from cuelight.commands import CANCEL, Commands, Reject
+from cuelight.admission import Admission
+from cuelight.arguments import check_lengths, check_prompt, check_sampling
+from cuelight.commands import Commands, Reject
 from cuelight.errors import (
-    CommandRefused,
     CuelightError,
     DeviceBusy,
     DeviceClosed,
     DeviceLost,
     InvalidArgument,
     NoKvCredit,
-    PromptTooLong,
     TransportError,
     UnknownDevice,
     UnknownGroup,
@@ -31,7 +28,7 @@ from cuelight.errors import (
 )
 from cuelight.lanes.types import SlotRecord
 from cuelight.manual import ManualRequest
-from cuelight.regmap import CONTROL, GROUP, GROUP_STRIDE, IDENTITY, PageSchedAttr, RejectReason
+from cuelight.regmap import CONTROL, GROUP, GROUP_STRIDE, IDENTITY
 from cuelight.request import DEFAULT_TIMEOUT_S, Request
 from cuelight.results import Results
 from cuelight.room import Room
@@ -78,6 +75,7 @@ class Device:
         self._room = Room(self.capabilities.slots, self.capabilities.lanes)
         self._commands = Commands(transport)
         self._results = Results(transport, self._commands, self._room)
+        self._admission = Admission(transport.segment, self._commands, self._results, self._room)
         self._block_positions = 1
         self._closing = threading.Lock()
         self._closed = False
@@ -226,23 +224,7 @@ class Device:
         CommandRefused
             There is no such stage.
         """
-        self._room.take_slot(timeout_s)
-        offered: list[int] = []
-
-        def prepare(request_id: int) -> None:
-            self._room.check_open()
-            offered.append(request_id)
-
-        try:
-            request_id = self._commands.admit(PageSchedAttr(), stage, prepare)
-        except BaseException as error:
-            if offered and not isinstance(error, CommandRefused):
-                # Interrupted, nobody knows where: it may live.
-                with contextlib.suppress(CuelightError):
-                    self._commands.cancel(offered[0])
-            self._room.give_slot()
-            raise
-        return ManualRequest(request_id, self._commands, self._room)
+        return self._admission.admit_manual(stage, timeout_s)
 
     def submit(
         self,
@@ -293,34 +275,29 @@ class Device:
         CommandRefused
             The device refused it for another reason.
         """
-        tokens = self._check_prompt(prompt, max_new_tokens)
-        _check_sampling(temperature, seed)
+        tokens = check_prompt(prompt)
+        check_lengths(len(tokens), max_new_tokens, self.context)
+        check_sampling(temperature, seed)
         if not 0 <= tier < self.capabilities.tiers:
             raise UnknownTier(f"Tier {tier} does not exist; choose 0 (highest) to {self.capabilities.tiers - 1}.")
         self._check_group(group)
-        blocks = -(-(len(tokens) + max_new_tokens) // self._block_positions)
-        if blocks > self._room.blocks(group):
+        kv_blocks = -(-(len(tokens) + max_new_tokens) // self._block_positions)
+        if kv_blocks > (most := self._room.blocks(group)):
             raise NoKvCredit(
-                f"The request needs {blocks} KV blocks and lane group {group} has {self._room.blocks(group)} in all; "
+                f"The request needs {kv_blocks} KV blocks and lane group {group} has {most} in all; "
                 "configure more, or ask for fewer new tokens."
             )
-        request = Request(group, tier, len(tokens), max_new_tokens, self._cancel)
-        request.table = self._room.take(group, tier, blocks, timeout_s)
+        request = Request(group, tier, len(tokens), max_new_tokens, kv_blocks, self._cancel)
         record = SlotRecord(
             request_id=0,
             prompt=tokens,
             limit=max_new_tokens,
-            block_table=np.array(request.table, np.int32),
+            block_table=np.empty(0, np.int32),
             temperature=temperature,
             seed=seed,
             ignore_eos=ignore_eos,
         )
-        attributes = PageSchedAttr(automatic=1, tier=tier, group=group, kv_blocks=blocks, rows=len(tokens))
-        try:
-            self._commands.admit(attributes, 0, lambda request_id: self._prepare(request, request_id, record))
-        except BaseException as error:
-            self._withdraw(request, error)
-            raise
+        self._admission.admit(request, record, timeout_s)
         return request
 
     def reset_group(self, group: int, error: CuelightError) -> None:
@@ -410,29 +387,6 @@ class Device:
             )
         return regmap.IdentityCapabilities.unpack(self._transport.read64(IDENTITY + regmap.Identity.CAPABILITIES))
 
-    def _prepare(self, request: Request, request_id: int, record: SlotRecord) -> None:
-        # Under the command lock: a group that is closed before this is not admitted to, one that is closed later
-        # resets after the admission.
-        self._room.check(request.group)
-        record = dataclasses.replace(record, request_id=request_id)
-        self.segment.write_slot_record(request_id & 0xFFFF, record)
-        request.id = request_id
-        self._results.expect(request)
-
-    def _withdraw(self, request: Request, error: BaseException) -> None:
-        """Take back an admission that was refused, or interrupted nobody knows where."""
-        if request.id and not isinstance(error, CommandRefused):
-            try:
-                self._commands.run(request.id, CANCEL)
-                return
-            except CommandRefused as refusal:
-                if refusal.reason != RejectReason.STALE_EPOCH:
-                    return
-            except CuelightError:
-                pass
-        if not request.id or self._results.forget(request):
-            self._room.give(request.group, request.table)
-
     def _cancel(self, request: Request) -> bool:
         return self._commands.cancel(request.id)
 
@@ -440,31 +394,9 @@ class Device:
         if not 0 <= group < self.capabilities.lanes:
             raise UnknownGroup(f"Lane group {group} does not exist; choose 0 to {self.capabilities.lanes - 1}.")
 
-    def _check_prompt(self, prompt: Sequence[int], max_new_tokens: int) -> NDArray[np.int32]:
-        tokens = np.asarray(prompt)
-        if tokens.ndim != 1 or not len(tokens) or not np.issubdtype(tokens.dtype, np.integer):
-            raise InvalidArgument("A prompt is a sequence of token ids, one at least; give it some text.")
-        if tokens.min() < 0 or tokens.max() > np.iinfo(np.int32).max:
-            raise InvalidArgument("A prompt's token ids are 0 to 2,147,483,647; encode it with the model's tokenizer.")
-        if max_new_tokens < 1:
-            raise InvalidArgument(f"max_new_tokens must be at least 1, not {max_new_tokens}.")
-        if len(tokens) + max_new_tokens > self.context:
-            raise PromptTooLong(
-                f"A prompt of {len(tokens)} tokens and {max_new_tokens} new ones exceed the context of {self.context} "
-                "positions; shorten the prompt or ask for fewer new tokens."
-            )
-        return tokens.astype(np.int32)
-
     def _set(self, offset: int, value: int) -> None:
         self._transport.write32(offset, value)
         if self._transport.read32(offset) != value:
             raise DeviceBusy(
                 f"The device refused to set register {offset:#06x} to {value}; configure it while no request lives."
             )
-
-
-def _check_sampling(temperature: float, seed: int) -> None:
-    if not (math.isfinite(temperature) and temperature >= 0):
-        raise InvalidArgument(f"temperature must be finite and at least 0, not {temperature}.")
-    if not 0 <= seed < 1 << 64:
-        raise InvalidArgument(f"seed must fit 64 bits, unsigned, not {seed}.")

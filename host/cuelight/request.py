@@ -64,8 +64,10 @@ class Request:
         Lane group and latency tier.
     prompt_tokens, max_new_tokens : int
         Lengths, in tokens.
+    kv_blocks : int
+        KV blocks it takes.
     table : tuple of int
-        KV blocks, in order of position.
+        Those blocks, in order of position; empty until admitted.
     submitted_ns : int
         When `submit` was called, `time.monotonic_ns`.
     """
@@ -76,6 +78,7 @@ class Request:
         tier: int,
         prompt_tokens: int,
         max_new_tokens: int,
+        kv_blocks: int,
         cancel: Callable[[Request], bool],
     ) -> None:
         self.id = 0
@@ -83,6 +86,7 @@ class Request:
         self.tier = tier
         self.prompt_tokens = prompt_tokens
         self.max_new_tokens = max_new_tokens
+        self.kv_blocks = kv_blocks
         self.table: tuple[int, ...] = ()
         self.submitted_ns = time.monotonic_ns()
         self._cancel = cancel
@@ -111,6 +115,11 @@ class Request:
     def error(self) -> CuelightError | None:
         """Why it failed, if it did."""
         return self._error
+
+    @property
+    def received(self) -> tuple[Token, ...]:
+        """Tokens that have come so far."""
+        return tuple(self._tokens)
 
     def cancel(self) -> bool:
         """Cancel it, in whatever state it is.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 from cuelight.commands import Commands
 from cuelight.errors import CuelightError, DeviceLost, LaneError, TransportError
@@ -16,6 +17,7 @@ __all__ = ["Results"]
 
 _MASK = 0xFFFF_FFFF
 _CHECK_S = 1.0
+_SETTLE_S = 1.0
 _FINISH: dict[int, Finish | None] = {
     TokenStatus.MORE: None,
     TokenStatus.END_OF_TEXT: Finish.END_OF_TEXT,
@@ -133,13 +135,21 @@ class Results:
             self._commands.cancel(request.id)
 
     def _retire(self) -> None:
-        while True:
+        deadline = time.monotonic() + _SETTLE_S
+        while self._popped != self._transport.read32(COUNTERS + Counters.RETIRED):
             head = FifoRetireHead.unpack(self._transport.read64(FIFO + Fifo.RETIRE_HEAD))
+            # Just after a retirement or a pop the head may be some cycles behind.
             if not head.valid or head.index != self._popped & 0xFFFF:
-                return
+                if time.monotonic() > deadline:
+                    raise TransportError(
+                        "The device counts retirements that its FIFO does not show; "
+                        "let no other program pop this device's FIFOs."
+                    )
+                continue
             self._deliver_tokens()
             self._transport.write32(FIFO + Fifo.RETIRE_POP, self._popped)
             self._popped = (self._popped + 1) & _MASK
+            deadline = time.monotonic() + _SETTLE_S
             with self._changed:
                 request = self._live.pop(head.id, None)
                 self._changed.notify_all()

@@ -265,6 +265,8 @@ def test_refusals_of_others_do_not_confuse_the_driver(device: Device) -> None:
             # An admission with an illegal id, and cancels of requests that never lived.
             device.transport.write64(PAGE + Page.SCHED_CMD, 2)
             device.transport.write64(PAGE + Page.SCHED_CMD, (0x7777_0001 << 32) | 0xFFFF_FFFF)
+            time.sleep(0)
+            device.rejects()
 
     rude = threading.Thread(target=pester)
     rude.start()
@@ -374,12 +376,12 @@ def test_closing_wakes_who_waits_for_room(device: Device) -> None:
 
 
 def test_a_lost_lane_fails_its_requests_and_no_others(device: Device) -> None:
-    hung = threading.Event()
+    hung, released = threading.Event(), threading.Event()
 
     def hang(dispatch: Dispatch) -> None:
         if dispatch.pass_number == 3:
             hung.set()
-            time.sleep(0.05)
+            assert released.wait(WAIT_S)
 
     with lane_of(device, 1):
         with lane_of(device, 0, hang):
@@ -392,6 +394,7 @@ def test_a_lost_lane_fails_its_requests_and_no_others(device: Device) -> None:
                     request.result(WAIT_S)
             for turn, request in enumerate(kept):
                 check_tokens(request, [turn])
+            released.set()
         with pytest.raises(LaneError, match="has died"):
             device.submit([1], 1)
         check_tokens(device.submit([1], 1, group=1), [1])

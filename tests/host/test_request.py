@@ -9,7 +9,7 @@ WAIT_S = 30.0
 
 
 def make_request() -> Request:
-    request = Request(group=0, tier=0, prompt_tokens=5, max_new_tokens=3, cancel=lambda request: True)
+    request = Request(group=0, tier=0, prompt_tokens=5, max_new_tokens=3, kv_blocks=1, cancel=lambda request: True)
     request.id = 0x0001_0007
     return request
 

@@ -1,0 +1,62 @@
+"""What a caller may ask of a generation, checked before the device hears of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuelight.errors import InvalidArgument, PromptTooLong
+
+__all__ = ["check_lengths", "check_prompt", "check_sampling"]
+
+
+def check_prompt(prompt: Sequence[int]) -> NDArray[np.int32]:
+    """Return token ids as an array, shape (prompt,).
+
+    Raises
+    ------
+    InvalidArgument
+        There is none, or one can't be a token id.
+    """
+    tokens = np.asarray(prompt)
+    if tokens.ndim != 1 or not len(tokens) or not np.issubdtype(tokens.dtype, np.integer):
+        raise InvalidArgument("A prompt is a sequence of token ids, one at least; give it some text.")
+    if tokens.min() < 0 or tokens.max() > np.iinfo(np.int32).max:
+        raise InvalidArgument("A prompt's token ids are 0 to 2,147,483,647; encode it with the model's tokenizer.")
+    return tokens.astype(np.int32)
+
+
+def check_lengths(prompt_tokens: int, max_new_tokens: int, context: int) -> None:
+    """Check that a generation fits `context` positions.
+
+    Raises
+    ------
+    InvalidArgument
+        `max_new_tokens` is less than 1.
+    PromptTooLong
+        It does not fit.
+    """
+    if max_new_tokens < 1:
+        raise InvalidArgument(f"max_new_tokens must be at least 1, not {max_new_tokens}.")
+    if prompt_tokens + max_new_tokens > context:
+        raise PromptTooLong(
+            f"A prompt of {prompt_tokens} tokens and {max_new_tokens} new ones exceed the context of {context} "
+            "positions; shorten the prompt or ask for fewer new tokens."
+        )
+
+
+def check_sampling(temperature: float, seed: int) -> None:
+    """Check sampling parameters.
+
+    Raises
+    ------
+    InvalidArgument
+        One is out of range.
+    """
+    if not (math.isfinite(temperature) and temperature >= 0):
+        raise InvalidArgument(f"temperature must be finite and at least 0, not {temperature}.")
+    if not 0 <= seed < 1 << 64:
+        raise InvalidArgument(f"seed must fit 64 bits, unsigned, not {seed}.")
