@@ -36,6 +36,8 @@ class Bar:
     rows: int
     position: int | None
     """First position of a prefill chunk."""
+    decision_cycles: int
+    """Device cycles from the dispatch's cause to the dispatch, 4,095 at most."""
 
 
 @dataclass(slots=True)
@@ -54,7 +56,7 @@ class RequestRow:
 
 @dataclass(frozen=True, slots=True)
 class StageRun:
-    """A dispatch. `decision_cycles`: device cycles from its cause to the dispatch, 4,095 at most."""
+    """A dispatch; fields as in `Bar`, `rows` those of its whole pass."""
 
     stage: int
     sequence: int
@@ -221,5 +223,6 @@ class _Builder:
                         now,
                         member.rows,
                         member.position,
+                        run.decision_cycles,
                     )
                 )

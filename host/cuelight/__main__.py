@@ -1,0 +1,7 @@
+"""`python -m cuelight`: the command line."""
+
+import sys
+
+from cuelight.cli import main
+
+sys.exit(main())

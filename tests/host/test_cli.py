@@ -1,0 +1,188 @@
+"""The command line, as a user and as a script meet it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cuelight.cli import main
+from cuelight.errors import DeviceFull
+
+from .recorded_run import FIRST, SECOND, record_run
+
+
+@pytest.fixture
+def run_file(tmp_path: Path) -> Path:
+    path = tmp_path / "run.json"
+    record_run().save(path)
+    return path
+
+
+def test_trace_prints_a_line_for_each_event(run_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In order, with the fields by name."""
+    assert main(["trace", str(run_file)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(record_run().events)
+    first, last = (" ".join(lines[index].split()) for index in (0, -1))
+    assert first == "0.0000 ms ADMIT lane 0 0x00010000 page 0 automatic 1 tier 2 kv_blocks 3"
+    assert last == "13.0000 ms RETIRE lane 0 0x00010000 reason 1 seat 0 unseated 0"
+
+
+def test_trace_as_json_is_an_object_a_line(run_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """So that jq and friends take it."""
+    assert main(["trace", str(run_file), "--json"]) == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert events == [event.to_dict() for event in record_run().events]
+
+
+def test_trace_summary_counts_tokens_and_times_the_first(run_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Six stages until the first request's first token."""
+    assert main(["trace", str(run_file), "--summary", "--json"]) == 0
+    first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert first == {
+        "id": FIRST,
+        "label": "the first",
+        "lane": 0,
+        "tier": 2,
+        "passes": 4,
+        "prompt_rows": 264,
+        "tokens": 3,
+        "first_token_ms": 6.0,
+        "end": "finished",
+    }
+    assert (second["id"], second["tokens"], second["prompt_rows"], second["end"]) == (SECOND, 2, 12, None)
+
+
+def test_trace_draws(run_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And says where."""
+    picture = tmp_path / "run.png"
+    assert main(["trace", str(run_file), "--png", str(picture)]) == 0
+    assert picture.stat().st_size > 10_000
+    assert capsys.readouterr().out == f"wrote {picture}\n"
+
+
+def test_status_of_the_twin(capsys: pytest.CaptureFixture[str]) -> None:
+    """As an object: what a script would look at."""
+    assert main(["status", "--json"]) == 0
+    status = json.loads(capsys.readouterr().out)
+    assert (status["device"], status["slots"], status["active"]) == ("twin", 1024, 0)
+    assert len(status["rtl_hash"]) == 32
+    assert [lane["sequence"] for lane in status["lanes"]] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "Name a command: generate, demo, status, trace; see cuelight --help."),
+        (["genrate"], "There is no command 'genrate', did you mean 'generate'; see cuelight --help."),
+        (["trace"], "The following arguments are required: file; see cuelight trace --help."),
+        (
+            ["generate", "--tier", "high"],
+            "Argument --tier: 'high' is no whole number of at least 0; see cuelight generate --help.",
+        ),
+        (
+            ["generate", "--temperature", "nan"],
+            "Argument --temperature: 'nan' is no number of at least 0; see cuelight generate --help.",
+        ),
+    ],
+)
+def test_a_wrong_call_ends_in_a_sentence(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 2, nothing on standard output."""
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert capsys.readouterr() == ("", f"cuelight: {sentence}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ["trace", "none.json"],
+            "none.json can't be read (No such file or directory); name a trace that cuelight wrote.",
+        ),
+        (["status", "--device", "abacus"], "There is no device 'abacus'; this version knows only 'twin'."),
+        (
+            ["generate", "--model", "gpt-none", "hello"],
+            "There is no model 'gpt-none'; give smollm2-135m-instruct, a .gguf file or a model directory.",
+        ),
+        (["generate", " "], "The prompt is empty; give one as an argument or on standard input."),
+        (
+            ["generate", "--raw", "--system", "Be brief.", "hello"],
+            "--raw takes the prompt as it stands and so no --system; leave one of them out.",
+        ),
+    ],
+)
+def test_an_error_is_a_sentence_with_a_remedy(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 1, no traceback, nothing on standard output."""
+    assert main(arguments) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines()[-1] == f"cuelight: {sentence}"
+    assert "Traceback" not in captured.err
+
+
+def test_an_error_of_the_package_is_told_and_any_other_is_not_hidden(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bug of ours must show with its traceback."""
+    import cuelight.device
+
+    def refuse(uri: str) -> None:
+        raise DeviceFull("All 4 slots are in use; cancel one.")
+
+    monkeypatch.setattr(cuelight.device.Device, "open", refuse)
+    assert main(["status"]) == 1
+    assert capsys.readouterr().err.endswith("cuelight: All 4 slots are in use; cancel one.\n")
+
+    def fail(uri: str) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(cuelight.device.Device, "open", fail)
+    with pytest.raises(ZeroDivisionError):
+        main(["status"])
+
+
+def test_a_missing_package_names_its_extra(monkeypatch: pytest.MonkeyPatch, run_file: Path) -> None:
+    """A thin installation that is asked for a picture."""
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "from cuelight.cli import main\n"
+        f"sys.exit(main(['trace', {str(run_file)!r}, '--png', 'x.png']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.startswith("cuelight: This needs the package matplotlib")
+    assert done.stderr.endswith("install it with: pip install 'cuelight[serve]'.\n")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(run_file: Path) -> None:
+    """`cuelight trace … | head -1`."""
+    trace = subprocess.Popen(
+        [sys.executable, "-m", "cuelight", "trace", str(run_file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert trace.stdout
+    assert trace.stderr
+    trace.stdout.close()
+    assert trace.wait(timeout=60) == 0
+    assert trace.stderr.read() == b""
+    trace.stderr.close()
+
+
+def test_status_and_trace_need_no_model_packages(run_file: Path) -> None:
+    """torch, tokenizers and matplotlib stay out."""
+    code = (
+        "import sys\n"
+        "for name in ('torch', 'tokenizers', 'gguf', 'jinja2', 'matplotlib', 'safetensors'): sys.modules[name] = None\n"
+        "from cuelight.cli import main\n"
+        f"sys.exit(main(['trace', {str(run_file)!r}]) or main(['status']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, done.stderr
