@@ -1,0 +1,14 @@
+"""The engine: models of the Llama family in float32, as the CPU lane runs them.
+
+weights    a name or a path -> a model directory (Hugging Face layout)
+gguf       a GGUF file -> a model directory
+config     what a model directory says about the model's shape
+rope       rotary embeddings and their scaling rules
+cache      the KV cache: layer x head group x position block
+model      embedding, layers, head over rows of many requests
+sampling   greedy and temperature, random numbers keyed by (seed, position)
+tokenizer  text <-> token ids
+chat       messages -> prompt, by the model's own template
+
+Only cache, model and sampling need torch; import what you need from its module.
+"""

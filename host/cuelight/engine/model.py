@@ -1,0 +1,215 @@
+"""Llama-family models in float32: embedding, layers and head over the rows of many requests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as functional
+
+from cuelight.engine.batch import Batch, Peers
+from cuelight.engine.cache import KvCache
+from cuelight.engine.checkpoint import Checkpoint
+from cuelight.engine.config import ModelConfig, load_config
+from cuelight.engine.progress import Progress, silent
+
+__all__ = ["Llama"]
+
+_SPLIT_ROWS = 64
+
+
+class Projection:
+    """A weight matrix that rows are multiplied by.
+
+    BLAS runs products with few rows on one thread and so at one core's memory bandwidth. Those are split by output
+    into one product a thread.
+
+    Parameters
+    ----------
+    weight
+        Shape (outputs, inputs).
+    """
+
+    def __init__(self, weight: torch.Tensor) -> None:
+        self.weight = weight
+        self._parts: torch.Tensor | None = None
+        threads = torch.get_num_threads()
+        if threads > 1 and len(weight) % threads == 0:
+            self._parts = weight.view(threads, -1, weight.shape[1]).transpose(1, 2)
+
+    def __call__(self, rows: torch.Tensor) -> torch.Tensor:
+        """Multiply `rows`, shape (rows, inputs); returns shape (rows, outputs)."""
+        if self._parts is None or len(rows) > _SPLIT_ROWS:
+            return functional.linear(rows, self.weight)
+        parts = torch.bmm(rows.expand(len(self._parts), *rows.shape), self._parts)
+        return parts.transpose(0, 1).flatten(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Weights of a transformer layer; q, k and v are one matrix, gate and up another."""
+
+    attention_norm: torch.Tensor
+    qkv: Projection
+    output: Projection
+    forward_norm: torch.Tensor
+    gate_up: Projection
+    down: Projection
+
+
+class Llama:
+    """A model whose parts run one stage at a time over a batch of rows.
+
+    Rows are independent but for rounding: what else is in the batch moves results by about 1e-6 relative.
+
+    Parameters
+    ----------
+    config
+        The model's shape.
+    embedding
+        Shape (vocabulary, hidden).
+    layers
+        In order.
+    norm
+        Weights of the last norm, shape (hidden,).
+    head
+        Residual stream to logits.
+    """
+
+    def __init__(
+        self, config: ModelConfig, embedding: torch.Tensor, layers: list[Layer], norm: torch.Tensor, head: Projection
+    ) -> None:
+        self.config = config
+        self._embedding = embedding
+        self._layers = layers
+        self._norm = norm
+        self._head = head
+
+    @classmethod
+    def load(cls, directory: Path, progress: Progress = silent) -> Llama:
+        """Load the model in `directory`, a Hugging Face layout, for the number of threads torch is set to.
+
+        Raises
+        ------
+        ModelFileError
+            A file is missing, damaged or does not fit the configuration.
+        UnsupportedModel
+            The model is of another family.
+        """
+        config = load_config(directory)
+        with torch.inference_mode(), Checkpoint(directory) as checkpoint:
+            embedding = torch.empty(config.vocabulary, config.hidden)
+            checkpoint.read("model.embed_tokens.weight", embedding)
+            layers = []
+            for index in range(config.layers):
+                progress("loading weights", index / config.layers)
+                layers.append(_load_layer(checkpoint, config, f"model.layers.{index}"))
+            norm = torch.empty(config.hidden)
+            checkpoint.read("model.norm.weight", norm)
+            output = embedding
+            if not config.tied:
+                output = torch.empty_like(embedding)
+                checkpoint.read("lm_head.weight", output)
+        progress("loading weights", 1.0)
+        return cls(config, embedding, layers, norm, Projection(output))
+
+    @torch.inference_mode()
+    def embed(self, batch: Batch) -> torch.Tensor:
+        """Residual stream before the first layer, shape (rows, hidden)."""
+        return functional.embedding(batch.tokens, self._embedding)
+
+    @torch.inference_mode()
+    def run_layers(self, hidden: torch.Tensor, layers: range, batch: Batch, cache: KvCache) -> torch.Tensor:
+        """Take the residual stream through some layers, writing their keys and values.
+
+        Parameters
+        ----------
+        hidden
+            Shape (rows, hidden); left unchanged.
+        layers
+            Which layers.
+        batch
+            The rows.
+        cache
+            Holds everything before them.
+        """
+        for index in layers:
+            layer = self._layers[index]
+            qkv = layer.qkv(self._normalize(hidden, layer.attention_norm))
+            hidden = hidden + layer.output(self._attend(qkv, index, batch, cache))
+            gate, up = layer.gate_up(self._normalize(hidden, layer.forward_norm)).chunk(2, dim=1)
+            hidden = hidden + layer.down(functional.silu(gate) * up)
+        return hidden
+
+    @torch.inference_mode()
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Logits of rows that have passed all layers, shape (rows, vocabulary)."""
+        logits: torch.Tensor = self._head(self._normalize(hidden, self._norm))
+        return logits
+
+    def _normalize(self, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        mean_square = torch.linalg.vector_norm(rows, dim=1, keepdim=True).square_().div_(self.config.hidden)
+        return (rows * mean_square.add_(self.config.norm_eps).rsqrt_()).mul_(weight)
+
+    def _attend(self, qkv: torch.Tensor, layer: int, batch: Batch, cache: KvCache) -> torch.Tensor:
+        heads, kv_heads = self.config.heads, self.config.kv_heads
+        head_dim = self.config.head_dim
+        pairs = qkv.view(len(qkv), heads + 2 * kv_heads, head_dim // 2, 2)
+        torch.view_as_complex(pairs[:, : heads + kv_heads]).mul_(batch.turns)
+        rows = qkv.view(len(qkv), heads + 2 * kv_heads, head_dim)
+        cache.write(layer, batch.blocks, batch.offsets, rows[:, heads:])
+        queries = rows[:, :heads].view(len(qkv), kv_heads, -1, head_dim)
+        parts = [_attend_peers(queries[peers.first : peers.last], layer, peers, cache) for peers in batch.peers]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _attend_peers(queries: torch.Tensor, layer: int, peers: Peers, cache: KvCache) -> torch.Tensor:
+    # Query heads that share a KV head are rows of one product with it: no key or value is repeated.
+    keys, values = cache.read(layer, peers.blocks, peers.requests)
+    keys, values = keys[:, :, : peers.length], values[:, :, : peers.length]
+    single = peers.requests == len(queries)
+    if not single:
+        queries = queries.permute(2, 1, 0, 3)
+        keys, values = (part.expand(len(queries), -1, -1, -1) for part in (keys, values))
+    mixed = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=peers.mask)
+    return (mixed if single else mixed.permute(2, 1, 0, 3)).flatten(1)
+
+
+def _load_layer(checkpoint: Checkpoint, config: ModelConfig, name: str) -> Layer:
+    query_rows, kv_rows = config.heads * config.head_dim, config.kv_heads * config.head_dim
+
+    def vector(part: str) -> torch.Tensor:
+        weight = torch.empty(config.hidden)
+        checkpoint.read(f"{name}.{part}.weight", weight)
+        return weight
+
+    def matrix(columns: int, *parts: tuple[str, int]) -> torch.Tensor:
+        weight = torch.empty(sum(rows for _, rows in parts), columns)
+        first = 0
+        for part, rows in parts:
+            checkpoint.read(f"{name}.{part}.weight", weight[first : first + rows])
+            first += rows
+        return weight
+
+    qkv = matrix(
+        config.hidden, ("self_attn.q_proj", query_rows), ("self_attn.k_proj", kv_rows), ("self_attn.v_proj", kv_rows)
+    )
+    _pair_rows(qkv[: query_rows + kv_rows], config.head_dim)
+    return Layer(
+        attention_norm=vector("input_layernorm"),
+        qkv=Projection(qkv),
+        output=Projection(matrix(query_rows, ("self_attn.o_proj", config.hidden))),
+        forward_norm=vector("post_attention_layernorm"),
+        gate_up=Projection(
+            matrix(config.hidden, ("mlp.gate_proj", config.intermediate), ("mlp.up_proj", config.intermediate))
+        ),
+        down=Projection(matrix(config.intermediate, ("mlp.down_proj", config.hidden))),
+    )
+
+
+def _pair_rows(weight: torch.Tensor, head_dim: int) -> None:
+    # Hugging Face rotates dimensions half a head apart. Neighbours make the rotation one complex product, and queries
+    # and keys reordered alike have the same products.
+    halves = weight.view(-1, 2, head_dim // 2, weight.shape[1])
+    weight.copy_(halves.transpose(1, 2).reshape(weight.shape))

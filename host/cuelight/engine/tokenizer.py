@@ -1,0 +1,70 @@
+"""Text <-> token ids, by a model directory's tokenizer.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import tokenizers
+
+from cuelight.errors import ModelFileError
+
+__all__ = ["Tokenizer"]
+
+
+class Tokenizer:
+    """A model's tokenizer; safe to use from several threads.
+
+    Parameters
+    ----------
+    directory
+        Model directory.
+
+    Raises
+    ------
+    ModelFileError
+        tokenizer.json is missing or damaged.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        path = directory / "tokenizer.json"
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        except Exception as error:  # the package raises plain Exception
+            raise ModelFileError(f"{path} cannot be read ({error}); fetch the model again.") from error
+        # What a training set-up left behind would cut or stretch prompts without a word.
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+
+    @property
+    def size(self) -> int:
+        """Tokens of the vocabulary, added ones included."""
+        return self._tokenizer.get_vocab_size()
+
+    def encode(self, text: str, *, opening: bool = True) -> list[int]:
+        """Token ids of `text`; special tokens written in it count as such.
+
+        Parameters
+        ----------
+        text
+            Any text.
+        opening
+            Put the token in front that opens a text, if the model has one. A chat template writes it by itself.
+        """
+        return list(self._tokenizer.encode(text, add_special_tokens=opening).ids)
+
+    def decode(self, ids: Sequence[int], *, special: bool = False) -> str:
+        """Text of token ids, with U+FFFD for bytes that are no text.
+
+        Parameters
+        ----------
+        ids
+            Token ids.
+        special
+            Show special tokens.
+        """
+        return self._tokenizer.decode(list(ids), skip_special_tokens=not special)
+
+    def text_of(self, token: int) -> str | None:
+        """How the vocabulary writes one token; None where it has no such id."""
+        return self._tokenizer.id_to_token(token)
