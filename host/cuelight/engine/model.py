@@ -150,7 +150,8 @@ class Llama:
 
     def _normalize(self, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         mean_square = torch.linalg.vector_norm(rows, dim=1, keepdim=True).square_().div_(self.config.hidden)
-        return (rows * mean_square.add_(self.config.norm_eps).rsqrt_()).mul_(weight)
+        normal: torch.Tensor = rows * mean_square.add_(self.config.norm_eps).rsqrt_()
+        return normal.mul_(weight)
 
     def _attend(self, qkv: torch.Tensor, layer: int, batch: Batch, cache: KvCache) -> torch.Tensor:
         heads, kv_heads = self.config.heads, self.config.kv_heads

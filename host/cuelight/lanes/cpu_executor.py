@@ -1,0 +1,243 @@
+"""Runs the stages of passes on the CPU: what a lane does between a dispatch and its completion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from cuelight.engine.batch import Batch, Span
+from cuelight.engine.cache import KvCache
+from cuelight.engine.config import blocks_for, layer_ranges
+from cuelight.engine.model import Llama
+from cuelight.engine.sampling import Choice, sample
+from cuelight.errors import CuelightError, LaneError
+from cuelight.lanes.faults import LaneFault
+from cuelight.lanes.types import Entry, LaneToken, PassRecord, SlotRecord, TokenStatus
+
+__all__ = ["CpuExecutor", "StageResult"]
+
+_KV_INIT, _FIRST_LAYER = 1, 2
+
+
+class StageResult(NamedTuple):
+    """What a stage gave.
+
+    Parameters
+    ----------
+    tokens
+        To be posted before the completion.
+    finished
+        Seats whose requests have ended.
+    """
+
+    tokens: tuple[LaneToken, ...]
+    finished: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Tenant:
+    """A request the lane has taken in; `token` is its latest, at `position`, not yet run through the model."""
+
+    record: SlotRecord
+    token: int = 0
+    position: int = 0
+
+
+class Row(NamedTuple):
+    """The last row of a span that samples."""
+
+    seat: int
+    tenant: Tenant
+    span: int
+    position: int
+
+
+@dataclass(slots=True)
+class Pass:
+    """A pass on its way through the stages."""
+
+    batch: Batch | None
+    hidden: torch.Tensor | None
+    rows: list[Row]
+    result: StageResult | None = None
+
+
+class CpuExecutor:
+    """Runs stages in the order of a lane's dispatches; state is kept by slot, a map leads from seats to slots.
+
+    Running all stages of a pass again gives the same as running them once, up to its output decode.
+
+    Parameters
+    ----------
+    model
+        The model.
+    blocks
+        KV blocks of the lane.
+    stages
+        Stages of the model as the device counts them.
+
+    Raises
+    ------
+    InvalidArgument
+        The model can't be run in so many stages.
+    """
+
+    def __init__(self, model: Llama, blocks: int, stages: int) -> None:
+        self._model = model
+        self._cache = KvCache(model.config, blocks)
+        self._layers = layer_ranges(model.config, stages)
+        self._output = stages - 1
+        self._tenants: dict[int, Tenant] = {}
+        self._slots: dict[int, int] = {}
+        self._pass = Pass(None, None, [])
+
+    def execute(self, stage: int, record: PassRecord, slot_record_of: Callable[[int], SlotRecord]) -> StageResult:
+        """Run one stage of the pass that `record` describes.
+
+        Parameters
+        ----------
+        stage
+            1 takes in newly seated requests, 2 begins the pass, the last one samples.
+        record
+            The same in all stages of a pass.
+        slot_record_of
+            Gives a slot's record, or raises a `CuelightError`.
+
+        Raises
+        ------
+        LaneError
+            The device counts other stages than this lane.
+        """
+        if stage == _KV_INIT:
+            return self._take_in(record, slot_record_of)
+        if not _FIRST_LAYER <= stage <= self._output:
+            raise LaneError(f"The lane has stages 1 to {self._output}, not {stage}; configure the device alike.")
+        if stage == self._output:
+            return self._sample()
+        result = self._begin(record) if stage == _FIRST_LAYER else StageResult((), ())
+        if self._pass.batch is not None and self._pass.hidden is not None:
+            layers = self._layers[stage - _FIRST_LAYER]
+            self._pass.hidden = self._model.run_layers(self._pass.hidden, layers, self._pass.batch, self._cache)
+        return result
+
+    def _take_in(self, record: PassRecord, slot_record_of: Callable[[int], SlotRecord]) -> StageResult:
+        tokens, finished = [], []
+        for entry in record.entries:
+            if not entry.bind:
+                continue
+            self._slots[entry.seat] = entry.slot
+            known = self._tenants.get(entry.slot)
+            if known is not None and known.record.request_id == entry.request_id and not entry.first:
+                continue
+            self._tenants.pop(entry.slot, None)
+            slot_record = self._read(entry, slot_record_of)
+            fault = LaneFault.RECORD_MISMATCH if slot_record is None else self._fault_in(slot_record)
+            if slot_record is None or fault is not None:
+                tokens.append(_failure(entry.request_id, fault or LaneFault.RECORD_MISMATCH))
+                finished.append(entry.seat)
+            else:
+                self._tenants[entry.slot] = Tenant(slot_record)
+        return StageResult(tuple(tokens), tuple(finished))
+
+    def _read(self, entry: Entry, slot_record_of: Callable[[int], SlotRecord]) -> SlotRecord | None:
+        try:
+            slot_record = slot_record_of(entry.slot)
+        except CuelightError:
+            return None
+        return slot_record if slot_record.request_id == entry.request_id else None
+
+    def _fault_in(self, record: SlotRecord) -> LaneFault | None:
+        config = self._model.config
+        # The last new token is never run through the model.
+        positions = len(record.prompt) + record.limit - 1
+        needed = blocks_for(config, positions)
+        table = record.block_table[:needed]
+        if not len(record.prompt) or record.limit < 1 or positions > config.context:
+            return LaneFault.TOO_LONG
+        if len(table) < needed or table.min() < 0 or table.max() >= self._cache.blocks:
+            return LaneFault.KV_BLOCKS
+        if record.prompt.min() < 0 or record.prompt.max() >= config.vocabulary:
+            return LaneFault.UNKNOWN_TOKEN
+        if not 0 <= record.temperature < math.inf:
+            return LaneFault.BAD_SAMPLING
+        return None
+
+    def _begin(self, record: PassRecord) -> StageResult:
+        tokens, finished = [], []
+        spans: list[Span] = []
+        rows: list[Row] = []
+        for seat in record.decode:
+            tenant = self._tenants.get(self._slots.get(seat, -1))
+            # A prompt's last chunk makes the first token, so only a request that was never taken in has none.
+            if tenant is None or tenant.position < len(tenant.record.prompt):
+                finished.append(seat)
+                continue
+            rows.append(Row(seat, tenant, len(spans), tenant.position + 1))
+            spans.append(Span(np.array([tenant.token], np.int32), tenant.position, tenant.record.block_table))
+        for entry in record.entries:
+            tenant = self._tenants.get(entry.slot)
+            if not entry.rows:
+                continue
+            if tenant is None or tenant.record.request_id != entry.request_id:
+                # Whoever bound in this pass and was refused has been reported then.
+                if not entry.bind:
+                    tokens.append(_failure(entry.request_id, LaneFault.BAD_CHUNK))
+                    finished.append(entry.seat)
+                continue
+            end = entry.start + entry.rows
+            if end > len(tenant.record.prompt) or (entry.last and end != len(tenant.record.prompt)):
+                tokens.append(_failure(entry.request_id, LaneFault.BAD_CHUNK))
+                finished.append(entry.seat)
+                continue
+            if entry.last:
+                rows.append(Row(entry.seat, tenant, len(spans), end))
+            spans.append(Span(tenant.record.prompt[entry.start : end], entry.start, tenant.record.block_table))
+        batch = Batch(spans, self._model.config) if spans else None
+        self._pass = Pass(batch, None if batch is None else self._model.embed(batch), rows)
+        return StageResult(tuple(tokens), tuple(finished))
+
+    def _sample(self) -> StageResult:
+        if self._pass.result is None:
+            self._pass.result = self._choose()
+        return self._pass.result
+
+    def _choose(self) -> StageResult:
+        if self._pass.batch is None or self._pass.hidden is None or not self._pass.rows:
+            return StageResult((), ())
+        rows = self._pass.rows
+        hidden = self._pass.hidden[[self._pass.batch.last_rows[row.span] for row in rows]]
+        records = [row.tenant.record for row in rows]
+        choices = [
+            Choice(record.temperature, record.seed, row.position) for row, record in zip(rows, records, strict=True)
+        ]
+        chosen, logprobs = sample(self._model.logits(hidden), choices)
+        tokens, finished = [], []
+        for row, token, logprob in zip(rows, chosen, logprobs, strict=True):
+            request_id = row.tenant.record.request_id
+            if not math.isfinite(logprob):
+                tokens.append(_failure(request_id, LaneFault.NOT_A_NUMBER))
+                finished.append(row.seat)
+                continue
+            status = self._status(row, token)
+            row.tenant.token, row.tenant.position = token, row.position
+            tokens.append(LaneToken(request_id, row.position, token, logprob, status))
+            if status is not TokenStatus.MORE:
+                finished.append(row.seat)
+        return StageResult(tuple(tokens), tuple(finished))
+
+    def _status(self, row: Row, token: int) -> TokenStatus:
+        record = row.tenant.record
+        if token in self._model.config.eos_ids and not record.ignore_eos:
+            return TokenStatus.END_OF_TEXT
+        if row.position - len(record.prompt) + 1 >= record.limit:
+            return TokenStatus.LENGTH
+        return TokenStatus.MORE
+
+
+def _failure(request_id: int, fault: LaneFault) -> LaneToken:
+    return LaneToken(request_id, 0, fault, 0.0, TokenStatus.LANE_ERROR)

@@ -1,0 +1,161 @@
+"""A lane process as its parent sees it: started, awaited, stopped, and asked why it died."""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import IO
+
+from cuelight.engine.progress import Progress, silent
+from cuelight.errors import LaneError, SegmentError
+from cuelight.segment import Segment
+
+__all__ = ["LaneProcess"]
+
+_LOG_LINES = 50
+
+
+class LaneProcess:
+    """A CPU lane in a process of its own; it ends when this process does.
+
+    Parameters
+    ----------
+    segment_path
+        The device's shared segment.
+    lane
+        Number of the lane.
+    directory
+        Model directory.
+    stages
+        Stages of the model, as the device was told.
+    blocks
+        KV blocks of the lane.
+    threads
+        Threads of its matrix products; 0 divides the processors by the device's lanes.
+    progress
+        Told how far loading is, from another thread.
+    """
+
+    def __init__(
+        self,
+        segment_path: str | Path,
+        lane: int,
+        directory: Path,
+        *,
+        stages: int,
+        blocks: int,
+        threads: int = 0,
+        progress: Progress = silent,
+    ) -> None:
+        self.lane = lane
+        self._segment_path = Path(segment_path)
+        self._progress = progress
+        self._ready = threading.Event()
+        self._told_error = ""
+        self._log: collections.deque[str] = collections.deque(maxlen=_LOG_LINES)
+        self._set_stop(False)
+        command = [sys.executable, "-m", "cuelight.lanes.cpu", "--segment", str(segment_path), "--lane", str(lane)]
+        command += ["--model", str(directory), "--stages", str(stages), "--blocks", str(blocks)]
+        command += ["--threads", str(threads), "--parent", str(os.getpid())]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self._readers = [
+            threading.Thread(target=read, args=(stream,), name=f"cuelight-lane-{lane}-{name}", daemon=True)
+            for name, read, stream in (
+                ("news", self._read_news, self._process.stdout),
+                ("log", self._read_log, self._process.stderr),
+            )
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """Last lines it wrote to standard error."""
+        return "\n".join(self._log)
+
+    def wait_ready(self, timeout_s: float = 300.0) -> None:
+        """Wait until it takes dispatches.
+
+        Raises
+        ------
+        LaneError
+            It died, or is not ready after `timeout_s` seconds; in both cases it is gone then.
+        """
+        ready = self._ready.wait(timeout_s)
+        if self._process.poll() is not None or self._told_error:
+            raise self.wait(timeout_s=5.0)
+        if not ready:
+            self._kill()
+            raise LaneError(f"Lane {self.lane} was not ready after {timeout_s:g} s; give it longer or a smaller model.")
+
+    def wait(self, timeout_s: float | None = None) -> LaneError:
+        """Wait until it has ended, and say why as an error to hand on.
+
+        Raises
+        ------
+        LaneError
+            It still runs after `timeout_s` seconds.
+        """
+        try:
+            status = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise LaneError(f"Lane {self.lane} has not ended after {timeout_s:g} s; stop it.") from error
+        for reader in self._readers:
+            reader.join(5.0)
+        reason = self._told_error or (self._log[-1] if self._log else "it wrote nothing")
+        return LaneError(f"Lane {self.lane} ended with status {status} ({reason}); open the model again.")
+
+    def stop(self, timeout_s: float = 10.0) -> None:
+        """Ask it to end, and after `timeout_s` seconds make it; a second call does nothing."""
+        if self._process.poll() is None:
+            try:
+                self._set_stop(True)
+            except SegmentError:
+                self._process.terminate()
+            try:
+                self._process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                self._kill()
+        for reader in self._readers:
+            reader.join(5.0)
+
+    def _set_stop(self, stop: bool) -> None:
+        segment = Segment.open(self._segment_path)
+        segment.set_stop(self.lane, stop)
+        segment.close()
+
+    def _kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _read_news(self, stream: IO[str]) -> None:
+        with stream:
+            for line in stream:
+                try:
+                    news = json.loads(line)
+                except ValueError:
+                    self._log.append(line.rstrip())
+                    continue
+                if "share" in news:
+                    self._progress(news["doing"], news["share"])
+                self._told_error = news.get("error", self._told_error)
+                if news.get("ready"):
+                    self._ready.set()
+        self._ready.set()
+
+    def _read_log(self, stream: IO[str]) -> None:
+        with stream:
+            for line in stream:
+                self._log.append(line.rstrip())
