@@ -32,4 +32,6 @@ fi
 
 [ -x "$VENV/bin/pip" ] || "$PYTHON" -m venv --clear "$VENV"
 echo "setup: installing the pinned packages into $VENV"
+# Debian's pip is older than what the pins and the model's download were tried with.
+"$VENV/bin/pip" install --quiet --disable-pip-version-check -c constraints.txt pip
 "$VENV/bin/pip" install --disable-pip-version-check -c constraints.txt -e '.[dev]'
