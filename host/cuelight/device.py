@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -91,6 +91,7 @@ class Device:
         context: int = 2048,
         blocks: int = 32,
         polling: bool = False,
+        progress: Callable[[str, float], object] | None = None,
     ) -> Self:
         """Open a device.
 
@@ -106,6 +107,8 @@ class Device:
             KV blocks a request may have.
         polling : bool
             Let the twin's thread spin; for lanes that can't wake it, such as a GPU.
+        progress : callable, optional
+            Told what is being built, and which share of it is done.
 
         Raises
         ------
@@ -119,7 +122,7 @@ class Device:
         from cuelight.transports.twin import TwinTransport
 
         transport = TwinTransport(
-            lanes=lanes, slots=slots, seats=seats, context=context, blocks=blocks, polling=polling
+            lanes=lanes, slots=slots, seats=seats, context=context, blocks=blocks, polling=polling, progress=progress
         )
         try:
             return cls(transport)

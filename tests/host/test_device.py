@@ -385,8 +385,8 @@ def test_a_lost_lane_fails_its_requests_and_no_others(device: Device) -> None:
 
     with lane_of(device, 1):
         with lane_of(device, 0, hang):
-            lost = [device.submit([turn], 50) for turn in range(SEATS + 2)]
-            kept = [device.submit([turn], 50, group=1) for turn in range(4)]
+            lost = [device.submit([turn], 20) for turn in range(SEATS + 2)]
+            kept = [device.submit([turn], 20, group=1) for turn in range(4)]
             assert hung.wait(WAIT_S)
             device.reset_group(0, LaneError("Lane 0 has died; start it again."))
             for request in lost:
@@ -449,7 +449,8 @@ def test_an_interrupted_admission_leaves_nothing_behind(device: Device, monkeypa
         with pytest.raises(KeyboardInterrupt):
             device.admit(stage=1)
         monkeypatch.undo()
-        assert_at_rest(device)
+        with lane_of(device):
+            assert_at_rest(device)
 
 
 # ---------------------------------------------------------------------------------- status and trace

@@ -1,0 +1,222 @@
+"""Text from a model, with the scheduler deciding which request runs next."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from cuelight.device import Device
+from cuelight.engine.chat import ChatTemplate
+from cuelight.engine.config import block_positions, blocks_for, load_config, stage_count
+from cuelight.engine.progress import Progress, silent
+from cuelight.engine.tokenizer import Tokenizer
+from cuelight.engine.weights import DEFAULT_MODEL, resolve
+from cuelight.errors import DeviceClosed, InvalidArgument
+from cuelight.lanes.process import LaneProcess
+from cuelight.request import DEFAULT_TIMEOUT_S
+from cuelight.stream import Metrics, Stream
+
+__all__ = ["LLM", "Metrics", "Stream"]
+
+DEFAULT_KV_POSITIONS = 16_384
+
+
+class LLM:
+    """A model at work: its tokenizer, a device, and a lane process for each lane group.
+
+    Safe from several threads; a context manager that closes itself::
+
+        with LLM.open() as llm:
+            for piece in llm.generate([{"role": "user", "content": "What is a cue light?"}]):
+                print(piece, end="", flush=True)
+
+    Attributes
+    ----------
+    device : Device
+        The scheduler, for status and trace.
+    directory : Path
+        Directory of the model.
+    """
+
+    def __init__(self, directory: Path, device: Device, lanes: Sequence[LaneProcess]) -> None:
+        self.directory = directory
+        self.device = device
+        self._lanes = tuple(lanes)
+        self._tokenizer = Tokenizer(directory)
+        self._template: ChatTemplate | None = None
+        self._lost: set[int] = set()
+        self._closing = threading.Event()
+        self._close_once = threading.Lock()
+        for group, lane in enumerate(self._lanes):
+            threading.Thread(
+                target=self._watch, args=(group, lane), name=f"cuelight-watch-{group}", daemon=True
+            ).start()
+
+    @classmethod
+    def open(
+        cls,
+        model: str | os.PathLike[str] = DEFAULT_MODEL,
+        device: str = "twin",
+        *,
+        lanes: int = 1,
+        context: int | None = None,
+        kv_positions: int = DEFAULT_KV_POSITIONS,
+        layers_per_stage: int = 5,
+        progress: Progress = silent,
+    ) -> Self:
+        """Load a model and start its lanes; the first time, fetch it and build the twin.
+
+        Parameters
+        ----------
+        model : str or path
+            A known name, a .gguf file, or a directory in the Hugging Face layout.
+        device : str
+            URI of the device.
+        lanes : int
+            CPU lanes, each a process and a lane group of its own.
+        context : int, optional
+            Positions a request may have; what the model and the KV cache allow if left out.
+        kv_positions : int
+            Positions the KV cache of a lane holds, all its requests together.
+        layers_per_stage : int
+            Layers that one stage covers.
+        progress : callable
+            Told how far fetching and loading are.
+
+        Raises
+        ------
+        UnknownModel, DownloadError, ModelFileError, UnsupportedModel
+            The model can't be had or read.
+        UnknownDevice, BuildError
+            The device can't be had.
+        LaneError
+            A lane did not start.
+        """
+        directory = resolve(model, progress)
+        config = load_config(directory)
+        blocks = blocks_for(config, kv_positions)
+        most = min(config.context, kv_positions)
+        context = most if context is None else context
+        if not 1 <= context <= most:
+            raise InvalidArgument(f"context must be 1 to {most} for this model and KV cache, not {context}.")
+        stages = stage_count(config, layers_per_stage)
+        with contextlib.ExitStack() as undo:
+            opened = undo.enter_context(
+                Device.open(device, lanes=lanes, context=context, blocks=blocks_for(config, context), progress=progress)
+            )
+            opened.configure(stages=stages, kv_blocks=blocks, block_positions=block_positions(config))
+            workers = []
+            for lane in range(lanes):
+                worker = LaneProcess(
+                    opened.segment.path, lane, directory, stages=stages, blocks=blocks, progress=progress
+                )
+                undo.callback(worker.stop)
+                workers.append(worker)
+            for worker in workers:
+                worker.wait_ready()
+            llm = cls(directory, opened, workers)
+            undo.pop_all()
+            return llm
+
+    def encode(self, prompt: str | Sequence[Mapping[str, str]]) -> list[int]:
+        """Token ids of a prompt, or of a chat's messages that ask for an answer.
+
+        Raises
+        ------
+        ChatTemplateError
+            The model has no chat template, or it refuses the messages.
+        """
+        if isinstance(prompt, str):
+            return self._tokenizer.encode(prompt)
+        if self._template is None:
+            self._template = ChatTemplate.load(self.directory)
+        return self._tokenizer.encode(self._template.render(prompt), opening=False)
+
+    def generate(
+        self,
+        prompt: str | Sequence[Mapping[str, str]],
+        max_new_tokens: int = 256,
+        *,
+        temperature: float = 0.0,
+        seed: int | None = None,
+        tier: int = 0,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+    ) -> Stream:
+        """Start a generation, in the lane group with the fewest.
+
+        Parameters
+        ----------
+        prompt : str or sequence of mappings
+            Text to go on from, or messages with `role` and `content`.
+        max_new_tokens : int
+            New tokens at most.
+        temperature : float
+            0 is greedy.
+        seed : int, optional
+            64 bits; with the position it keys the random numbers. Drawn if left out.
+        tier : int
+            Latency tier, 0 the highest.
+        timeout_s : float
+            Longest wait for a slot and KV blocks, in seconds.
+
+        Returns
+        -------
+        Stream
+            Yields the text.
+
+        Raises
+        ------
+        PromptTooLong, UnknownTier, InvalidArgument, ChatTemplateError
+            An argument can't be right.
+        DeviceFull, NoKvCredit
+            There was no room in time.
+        LaneError
+            The lane has died.
+        """
+        tokens = self.encode(prompt)
+        seed = secrets.randbits(64) if seed is None else seed
+        request = self.device.submit(
+            tokens,
+            max_new_tokens,
+            group=self._emptiest_group(),
+            tier=tier,
+            temperature=temperature,
+            seed=seed,
+            timeout_s=timeout_s,
+        )
+        return Stream(request, seed, self._tokenizer.decode)
+
+    def close(self) -> None:
+        """End generations, lanes and device; a second call does nothing."""
+        with self._close_once:
+            self._closing.set()
+            self.device.stop()
+            for lane in self._lanes:
+                lane.stop()
+            self.device.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _emptiest_group(self) -> int:
+        live = [request.group for request in self.device.requests]
+        groups = range(len(self._lanes))
+        return min([group for group in groups if group not in self._lost] or groups, key=live.count)
+
+    def _watch(self, group: int, lane: LaneProcess) -> None:
+        error = lane.wait()
+        if not self._closing.is_set():
+            self._lost.add(group)
+            with contextlib.suppress(DeviceClosed):
+                self.device.reset_group(group, error)
