@@ -1,0 +1,234 @@
+"""The RTL's native model and the golden model side by side, fed with the same writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from cuelight.regmap import CommitKind
+from cuelight_rtl.model import Commit
+
+from .golden import Golden
+from .registers import Word
+from .steps import Divergence, Event
+
+__all__ = ["Device", "Lockstep", "Operation", "Read", "Rest", "Run", "Write", "play", "shrink"]
+
+_COMMITS_KEPT = 24
+"""Latest commits that a divergence's note shows."""
+_WINDOW = 0x1_0000
+_REST_CYCLES = 100_000
+
+
+class Device(Protocol):
+    """What lockstep needs of a device; `cuelight_rtl.model.Model` has it."""
+
+    @property
+    def commits(self) -> list[Commit]: ...
+    @property
+    def accepted_at(self) -> int: ...
+    def step(self, cycles: int) -> None: ...
+    def write(self, offset: int, value: int, width: int = 4, strobe: int | None = None) -> None: ...
+    def read(self, offset: int, width: int = 4) -> int: ...
+    def run_until_idle(self, limit: int = 100_000) -> object: ...
+
+
+class Write(NamedTuple):
+    """A write of some bytes of eight."""
+
+    offset: int
+    data: int
+    strobe: int = 0xFF
+
+    def __str__(self) -> str:
+        return f"Write({self.offset:#06x}, {self.data:#018x}, {self.strobe:#04x})"
+
+
+class Run(NamedTuple):
+    """Some cycles without a transaction."""
+
+    cycles: int
+
+
+class Read(NamedTuple):
+    """A read of 32 bits at any time."""
+
+    offset: int
+
+    def __str__(self) -> str:
+        return f"Read({self.offset:#06x})"
+
+
+class Rest(NamedTuple):
+    """Cycles until the device is idle, then a comparison of all registers."""
+
+
+Operation = Write | Read | Run | Rest
+
+
+class Lockstep:
+    """Drives both models and compares what comes out.
+
+    Parameters
+    ----------
+    device
+        Model of the RTL, just after reset.
+    golden
+        Golden model of the same sizes and nonce, just after reset.
+    """
+
+    def __init__(self, device: Device, golden: Golden) -> None:
+        self.device = device
+        self.golden = golden
+        self.script: list[Operation] = []
+        """All operations so far."""
+        self.observe: Callable[[Event], None] = lambda event: None
+        """Is told of each commit once it was found legal."""
+        self._latest: list[str] = []
+
+    def apply(self, operation: Operation) -> None:
+        """Does one operation of a script."""
+        match operation:
+            case Write():
+                self.write(*operation)
+            case Read():
+                self.read(operation.offset)
+            case Run():
+                self.run(operation.cycles)
+            case Rest():
+                self.rest()
+
+    def write(self, offset: int, data: int, strobe: int = 0xFF) -> None:
+        """Writes the strobed bytes of ``data`` to the eight bytes at ``offset``.
+
+        Raises
+        ------
+        Divergence
+            Here and in the other methods: the models disagree.
+        """
+        self.script.append(Write(offset, data, strobe))
+        self.device.write(offset, data, width=8, strobe=strobe)
+        # The write before may have its effect in the very cycle in which this one is accepted.
+        self._replay(until=self.device.accepted_at)
+        self._golden(lambda: self.golden.write(offset, data, strobe, self.device.accepted_at))
+        self._replay()
+
+    def run(self, cycles: int) -> None:
+        """Lets some cycles pass."""
+        if not cycles:
+            return
+        self.script.append(Run(cycles))
+        self.device.step(cycles)
+        self._replay()
+        self._golden(self.golden.written)
+
+    def rest(self) -> None:
+        """Lets the device become idle and compares every readable register and record."""
+        self.script.append(Rest())
+        self.device.run_until_idle(_REST_CYCLES)
+        self._replay()
+        self._golden(self.golden.check_rest)
+        self._compare(sorted({offset & ~7 for offset in self.golden.readable}))
+        self._replay()
+
+    def compare_window(self) -> None:
+        """Compares all of BAR0, once the device rests."""
+        self.rest()
+        self._compare(range(0, _WINDOW, 8))
+
+    def read(self, offset: int) -> int:
+        """Reads 32 bits at any time: the answer must fit some moment while the read was under way."""
+        self.script.append(Read(offset))
+        moments = [self.golden.read(offset)]
+        value = self.device.read(offset, width=4)
+        self._replay(lambda: moments.append(self.golden.read(offset)))
+        if not any(word.allows(value) for word in moments):
+            self._fail(f"{offset:#06x} reads {value:#010x}, not {_alternatives(moments)}")
+        return value
+
+    # ------------------------------------------------------------------------------------------- comparing
+
+    def _compare(self, offsets: Iterable[int]) -> None:
+        for offset in offsets:
+            value = self.device.read(offset, width=8)
+            for half in range(2):
+                word = self.golden.read(offset + 4 * half)
+                got = value >> 32 * half & 0xFFFF_FFFF
+                if not word.allows(got):
+                    self._fail(f"at rest {offset + 4 * half:#06x} reads {got:#010x}, not {_alternatives([word])}")
+
+    def _replay(self, after_each: Callable[[], None] = lambda: None, until: int | None = None) -> None:
+        """Gives the golden model the new commits, or those ``until`` that cycle, included."""
+        commits = self.device.commits
+        count = 0
+        for commit in commits:
+            if until is not None and commit.cycle > until:
+                break
+            count += 1
+            self._latest = [*self._latest[1 - _COMMITS_KEPT :], _show(commit)]
+            self._golden(partial(self.golden.commit, commit))
+            after_each()
+            self.observe(Event(CommitKind(commit.kind), commit.lane, commit.stage, commit.id, commit.detail))
+        del commits[:count]
+
+    def _golden(self, check: Callable[[], None]) -> None:
+        try:
+            check()
+        except Divergence as divergence:
+            self._fail(str(divergence))
+
+    def _fail(self, what: str) -> None:
+        commits = "\n  ".join(self._latest)
+        script = "\n  ".join(map(str, self.script[-12:]))
+        raise Divergence(f"{what}\nlatest commits:\n  {commits}\nlatest of {len(self.script)} operations:\n  {script}")
+
+
+def _show(commit: Commit) -> str:
+    event = Event(CommitKind(commit.kind), commit.lane, commit.stage, commit.id, commit.detail)
+    return f"cycle {commit.cycle} port {commit.port}: {event}"
+
+
+def _alternatives(words: Sequence[Word]) -> str:
+    return " or ".join(
+        f"{word.value:#010x}" + ("" if word.known == 0xFFFF_FFFF else f" (mask {word.known:#010x})")
+        for word in dict.fromkeys(words)
+    )
+
+
+def play(script: Iterable[Operation], lockstep: Lockstep) -> None:
+    """Replays a script on fresh models."""
+    for operation in script:
+        lockstep.apply(operation)
+
+
+def shrink(script: Sequence[Operation], fresh: Callable[[], Lockstep]) -> list[Operation]:
+    """A short part of ``script`` on which the models still disagree, by delta debugging.
+
+    Parameters
+    ----------
+    script
+        Operations on which they disagree.
+    fresh
+        Makes models just after reset.
+    """
+
+    def diverges(candidate: Sequence[Operation]) -> bool:
+        try:
+            play(candidate, fresh())
+        except Divergence:
+            return True
+        return False
+
+    kept = list(script)
+    size = len(kept) // 2
+    while size:
+        start = 0
+        while start < len(kept):
+            candidate = kept[:start] + kept[start + size :]
+            if diverges(candidate):
+                kept = candidate
+            else:
+                start += size
+        size //= 2
+    return kept

@@ -1,0 +1,79 @@
+"""Long random runs of the RTL in lockstep with the golden model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from cuelight_rtl.model import Model
+
+from cuelight_rtl.params import Params
+
+from .coverage import Coverage
+from .driver import Driver
+from .golden import Golden
+from .lockstep import Lockstep, Operation, shrink
+from .steps import Divergence
+
+__all__ = ["fresh_lockstep", "run_random"]
+
+_STEPS_PER_RESET = 2000
+
+
+def fresh_lockstep(params: Params, nonce: int = 1) -> Lockstep:
+    """Both models just after reset."""
+    return Lockstep(Model(params, nonce), Golden(params, nonce))
+
+
+def run_random(
+    seed: int,
+    steps: int,
+    params: Params,
+    coverage: Coverage | None = None,
+    fresh: Callable[[Params, int], Lockstep] = fresh_lockstep,
+) -> Coverage:
+    """Does ``steps`` random actions, with a reset of the models now and then.
+
+    Parameters
+    ----------
+    seed
+        Makes the run repeatable.
+    steps
+        Actions; most of them are several writes.
+    params
+        Sizes of the device.
+    coverage
+        Counts go here; a new one where it is left out.
+    fresh
+        Makes the models.
+
+    Raises
+    ------
+    Divergence
+        The models disagree. Its notes have the seed and the shortest script found on which they do.
+    """
+    coverage = coverage or Coverage(params)
+    random = Random(seed)
+    nonce = 0
+    while steps > 0:
+        nonce += 1
+        lockstep = fresh(params, nonce)
+        lockstep.observe = lambda event, golden=lockstep.golden: coverage.observe(event, golden)  # type: ignore[misc]
+        driver = Driver(random, lockstep, coverage)
+        try:
+            driver.settle()
+            driver.steps(min(steps, _STEPS_PER_RESET))
+            lockstep.compare_window()
+            driver.drain()
+        except Divergence as divergence:
+            script = shrink(lockstep.script, lambda nonce=nonce: fresh(params, nonce))  # type: ignore[misc]
+            divergence.add_note(f"seed {seed}, {params.tag}; minimal script:\n  {_listing(script)}")
+            raise
+        if nonce > 1:
+            coverage.note("model reset")
+        steps -= _STEPS_PER_RESET
+    return coverage
+
+
+def _listing(script: list[Operation]) -> str:
+    return "\n  ".join(map(str, script))
