@@ -1,0 +1,200 @@
+"""The twin: the scheduler's own RTL as native code in this process."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import secrets
+import time
+import weakref
+from collections.abc import Callable
+
+from cuelight.errors import BuildError, DeviceClosed, DeviceLost, InvalidArgument, TransportError
+from cuelight.segment import Segment, Shape
+
+__all__ = ["TwinTransport"]
+
+_CLOSED = -1
+_TRACE_LIMIT = 1 << 20
+_TRACE_CHUNK = 1024
+_SLICE_S = 1.0
+
+
+class TwinTransport:
+    """A `Transport` to a device that starts with it and ends with it.
+
+    A native thread steps the RTL while there is work, fills the lanes' rings in the shared segment and forwards their
+    completions. With nothing in flight it sleeps.
+
+    Parameters
+    ----------
+    lanes, slots, seats
+        Sizes of the device.
+    tokens, context, blocks
+        Sizes of the segment; see `Shape`.
+    polling
+        Spin while a lane works, instead of waiting to be woken: for lanes that ring no bell, such as a GPU.
+    progress
+        Is told what is being built, and how far it is, at the first use of these sizes.
+
+    Raises
+    ------
+    InvalidArgument
+        A size is out of range.
+    BuildError
+        The RTL cannot be compiled here.
+    SegmentError
+        The shared segment cannot be made.
+    """
+
+    def __init__(
+        self,
+        *,
+        lanes: int = 2,
+        slots: int = 1024,
+        seats: int = 64,
+        tokens: int = 1024,
+        context: int = 2048,
+        blocks: int = 32,
+        polling: bool = False,
+        progress: Callable[[str, float], object] | None = None,
+    ) -> None:
+        self._library = _load(slots, seats, lanes, progress)
+        self._segment = Segment.create(Shape(lanes, slots, seats, tokens, context, blocks))
+        shape = self._segment.shape
+        handle = self._library.cuelight_twin_open(
+            self._segment.descriptor,
+            shape.size,
+            shape.ports,
+            shape.port_stride,
+            secrets.randbits(64),
+            polling,
+        )
+        if not handle:
+            error = os.strerror(ctypes.get_errno())
+            self._segment.close()
+            raise TransportError(f"The twin cannot map its segment ({error}); free some memory and try again.")
+        self._handle = handle
+        self._closed = False
+        # Not in `close`: a call of another thread may still be in there.
+        self._free = weakref.finalize(self, _free, self._library, handle, self._segment)
+
+    @property
+    def segment(self) -> Segment:
+        """Memory shared by host and lanes."""
+        return self._segment
+
+    @property
+    def cycles(self) -> int:
+        """Cycles the RTL has been stepped since reset."""
+        return int(self._library.cuelight_twin_cycles(self._handle))
+
+    def read32(self, offset: int) -> int:
+        """Read a 32-bit register."""
+        _check_offset(offset, 4)
+        return self._read(offset & ~7) >> 8 * (offset & 4) & 0xFFFF_FFFF
+
+    def read64(self, offset: int) -> int:
+        """Read a 64-bit register in one transaction."""
+        _check_offset(offset, 8)
+        return self._read(offset)
+
+    def write32(self, offset: int, value: int) -> None:
+        """Write a 32-bit register; its effect is complete on return."""
+        _check_offset(offset, 4)
+        _check_value(value, 32)
+        shift = offset & 4
+        self._check(self._library.cuelight_twin_write(self._handle, offset & ~7, value << 8 * shift, 0xF << shift))
+
+    def write64(self, offset: int, value: int) -> None:
+        """Write a 64-bit register in one transaction; its effect is complete on return."""
+        _check_offset(offset, 8)
+        _check_value(value, 64)
+        self._check(self._library.cuelight_twin_write(self._handle, offset, value, 0xFF))
+
+    def wait(self, bell: int, timeout_s: float) -> int:
+        """Wait until the host bell differs from `bell`, and return what it reads then."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            left_s = max(0.0, deadline - time.monotonic())
+            now = self._segment.wait_host(bell, min(left_s, _SLICE_S))
+            if self._closed:
+                raise _closed()
+            if now != bell or not left_s:
+                return now
+
+    def drain_trace(self) -> list[tuple[int, int, int, int, int, int]]:
+        """Take the events traced so far: (time in ns, kind, lane, stage, id, detail), oldest first."""
+        events: list[tuple[int, int, int, int, int, int]] = []
+        chunk = (ctypes.c_uint64 * (2 * _TRACE_CHUNK))()
+        count = ctypes.c_uint32(_TRACE_CHUNK)
+        while count.value == _TRACE_CHUNK and len(events) < _TRACE_LIMIT:
+            self._check(self._library.cuelight_twin_take_trace(self._handle, chunk, _TRACE_CHUNK, ctypes.byref(count)))
+            words = chunk[: 2 * count.value]
+            events += (
+                (
+                    head & 0xFFFF_FFFF_FFFF,
+                    head >> 48 & 0x1F,
+                    head >> 53 & 0x7,
+                    head >> 56,
+                    payload & 0xFFFF_FFFF,
+                    payload >> 32,
+                )
+                for head, payload in zip(words[::2], words[1::2], strict=True)
+            )
+        return events
+
+    def close(self) -> None:
+        """Stop the thread and remove the segment; whoever waits is woken. A second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        self._library.cuelight_twin_close(self._handle)
+        self._segment.ring_host()
+        self._segment.close()
+
+    def _read(self, offset: int) -> int:
+        data = ctypes.c_uint64()
+        self._check(self._library.cuelight_twin_read(self._handle, offset, ctypes.byref(data)))
+        return data.value
+
+    def _check(self, status: int) -> None:
+        if status == _CLOSED:
+            raise _closed()
+        if status:
+            raise DeviceLost("The twin's RTL no longer answers; close the device and open another one.")
+
+
+def _load(slots: int, seats: int, lanes: int, progress: Callable[[str, float], object] | None) -> ctypes.CDLL:
+    try:
+        from cuelight_rtl import build, model
+        from cuelight_rtl.params import Params
+    except ImportError as error:
+        raise BuildError("The twin needs the package's rtl extra; run pip install 'cuelight[rtl]'.") from error
+    try:
+        params = Params(slots=slots, seats=seats, lanes=lanes)
+    except ValueError as error:
+        raise InvalidArgument(f"The twin cannot have this size: {error}.") from error
+    try:
+        return model.load(params, progress=progress)
+    except build.BuildError as error:
+        raise BuildError(str(error)) from error
+
+
+def _free(library: ctypes.CDLL, handle: int, segment: Segment) -> None:
+    library.cuelight_twin_free(handle)
+    segment.close()
+
+
+def _closed() -> DeviceClosed:
+    return DeviceClosed("The twin is closed; open the device again.")
+
+
+def _check_offset(offset: int, width: int) -> None:
+    if not 0 <= offset <= 0x10000 - width or offset % width:
+        raise InvalidArgument(f"{offset:#x} is no offset of a {8 * width}-bit register; see docs/registers.md.")
+
+
+def _check_value(value: int, bits: int) -> None:
+    if not 0 <= value < 1 << bits:
+        raise InvalidArgument(f"{value:#x} does not fit a {bits}-bit register.")

@@ -1,0 +1,474 @@
+// The twin: a model, and a thread that carries dispatches from its poll registers to the lanes' rings in the shared
+// segment and completions back. Lanes may write anything into the segment: nothing read from it is relied upon.
+
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <deque>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "cuelight_bell.h"
+#include "cuelight_regs.h"
+#include "model.hpp"
+
+namespace {
+
+using cuelight::Model;
+using cuelight::read_request;
+using cuelight::Request;
+using cuelight::write_request;
+
+constexpr uint32_t lanes = CUELIGHT_LANES;
+constexpr uint32_t bitmap_units = (CUELIGHT_SEATS + 95) / 96;
+constexpr uint32_t finished_pairs = (CUELIGHT_SEATS + 63) / 64;
+constexpr uint64_t patience_cycles = 1000000;
+constexpr unsigned burst_cycles = 256;
+constexpr unsigned time_cycles = 8;
+constexpr size_t trace_limit = 1 << 20;
+
+enum Status { ok = 0, closed = -1, lost = -2 };
+
+uint64_t now_ns() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
+}
+
+uint64_t load64(const uint8_t *address) {
+    return __atomic_load_n(reinterpret_cast<const uint64_t *>(address), __ATOMIC_ACQUIRE);
+}
+
+uint32_t load32(const uint8_t *address) {
+    return __atomic_load_n(reinterpret_cast<const uint32_t *>(address), __ATOMIC_ACQUIRE);
+}
+
+void store64(uint8_t *address, uint64_t value) {
+    __atomic_store_n(reinterpret_cast<uint64_t *>(address), value, __ATOMIC_RELEASE);
+}
+
+void store32(uint8_t *address, uint32_t value) {
+    __atomic_store_n(reinterpret_cast<uint32_t *>(address), value, __ATOMIC_RELEASE);
+}
+
+uint32_t *bell(uint8_t *address) { return reinterpret_cast<uint32_t *>(address); }
+
+void relax() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#else
+    __asm__ volatile("yield");
+#endif
+}
+
+uint32_t next_sequence(uint32_t sequence) {
+    ++sequence;
+    return (sequence & 0xffff) == 0xffff ? sequence + 2 : sequence;
+}
+
+struct Lane {
+    uint8_t *port = nullptr;
+    std::atomic<uint32_t> outstanding{0};  // sequence in the ring that is not complete; 0: none
+    uint64_t pass = 0;                     // PASS word of the pass alive, without stamp
+    uint32_t record_stamp = 0;
+    uint32_t entries[CUELIGHT_LANE_PORT_RECORD_COUNT] = {};  // in each record buffer
+
+    uint8_t *done(uint32_t sequence) const {
+        return port + CUELIGHT_LANE_PORT_DONE +
+               sequence % CUELIGHT_LANE_PORT_DONE_COUNT * CUELIGHT_LANE_PORT_DONE_STRIDE;
+    }
+
+    bool complete() const {
+        const uint32_t sequence = outstanding.load(std::memory_order_relaxed);
+        return sequence && load32(done(sequence) + CUELIGHT_COMPLETION_BATCH_DONE) == sequence;
+    }
+
+    // Makes the completion entry of a coming dispatch empty.
+    void clear_done(uint32_t sequence) const {
+        for (uint32_t at = 0; at <= CUELIGHT_COMPLETION_BATCH_DONE; at += 8) store64(done(sequence) + at, 0);
+    }
+
+    // The stamp falls before the unit changes and stands again after.
+    static void write_unit(uint8_t *unit, uint64_t low, uint64_t high) {
+        store64(unit + 8, 0);
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+        store64(unit, low);
+        store64(unit + 8, high);
+    }
+};
+
+struct Event {
+    uint64_t head, payload;
+};
+
+class Twin {
+  public:
+    Twin(int segment, uint64_t size, uint32_t ports, uint32_t port_stride, uint64_t nonce, bool polling)
+        : size_(size), polling_(polling), model_(nonce) {
+        void *const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, segment, 0);
+        if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category());
+        memory_ = static_cast<uint8_t *>(memory);
+        device_bell_ = bell(memory_ + CUELIGHT_SEGMENT_DEVICE_BELL);
+        host_bell_ = bell(memory_ + CUELIGHT_SEGMENT_HOST_BELL);
+        for (uint32_t i = 0; i < lanes; ++i) lanes_[i].port = memory_ + ports + uint64_t{i} * port_stride;
+        set_time();
+        for (uint64_t i = 0; !idle() && i < patience_cycles; ++i) step(nullptr);
+        resynchronize();
+        thread_ = std::thread(&Twin::run, this);
+    }
+
+    ~Twin() {
+        close();
+        munmap(memory_, size_);
+    }
+
+    void close() {
+        const std::lock_guard<std::mutex> once(close_mutex_);
+        closing_.store(true);
+        cuelight_bell_ring(device_bell_);
+        if (thread_.joinable()) thread_.join();
+    }
+
+    int read(uint32_t addr, uint64_t *data) {
+        return call([&] { return read_all(&addr, 1, data); });
+    }
+
+    int write(uint32_t addr, uint64_t data, uint8_t strobe) {
+        return call([&] {
+            if (!issue({true, static_cast<uint16_t>(addr), data, strobe}) || !await([&] { return model_.top.req_ready; }))
+                return false;
+            const bool moves_sequences = addr - CUELIGHT_LANE < CUELIGHT_LANE_STRIDE * CUELIGHT_LANE_COUNT ||
+                                         addr == CUELIGHT_CONTROL + CUELIGHT_CONTROL_GROUP_RESET;
+            return !moves_sequences || resynchronize();
+        });
+    }
+
+    // Takes up to `limit` events, those kept here first.
+    int take_trace(Event *out, uint32_t limit, uint32_t *count) {
+        return call([&] {
+            for (uint32_t held = 1; held && trace_.size() < limit;)
+                if (!drain_trace(limit, &held)) return false;
+            *count = std::min<size_t>(limit, trace_.size());
+            std::copy_n(trace_.begin(), *count, out);
+            trace_.erase(trace_.begin(), trace_.begin() + *count);
+            return true;
+        });
+    }
+
+    uint64_t cycles() {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        return model_.cycles;
+    }
+
+  private:
+    // ------------------------------------------------------------------ the model; all with the lock held
+
+    void set_time() { model_.top.time_ns = now_ns(); }
+
+    bool step(const Request *request) {
+        auto &top = model_.top;
+        if (model_.cycles % time_cycles == 0) set_time();
+        model_.settle(request);
+        const uint32_t bells = top.irq_retire | top.irq_reject << 1;
+        host_due_ |= (bells & ~bells_) != 0;
+        bells_ = bells;
+        answered_ = top.rsp_valid;
+        answer_ = top.rsp_data;
+        const bool accepted = request && top.req_ready;
+        model_.edge();
+        return accepted;
+    }
+
+    bool idle() {
+        model_.settle();
+        return model_.top.idle;
+    }
+
+    // Dispatches that wait to be carried over. A lane has one outstanding at most: what still shows then was popped.
+    uint32_t waiting() {
+        model_.settle();
+        uint32_t mask = model_.top.poll_valid;
+        for (uint32_t i = 0; mask && i < lanes; ++i)
+            if (lanes_[i].outstanding.load(std::memory_order_relaxed)) mask &= ~(1u << i);
+        return mask;
+    }
+
+    template <typename Condition>
+    bool await(Condition condition) {
+        for (uint64_t i = 0; i < patience_cycles; ++i) {
+            model_.settle();
+            if (condition()) return true;
+            step(nullptr);
+        }
+        return give_up();
+    }
+
+    bool issue(const Request &request) {
+        for (uint64_t i = 0; i < patience_cycles; ++i)
+            if (step(&request)) return true;
+        return give_up();
+    }
+
+    // Reads that follow each other as fast as the bus takes them.
+    bool read_all(const uint32_t *addrs, unsigned count, uint64_t *out) {
+        unsigned asked = 0, got = 0;
+        for (uint64_t i = 0; i < patience_cycles; ++i) {
+            const Request request = read_request(addrs[asked < count ? asked : 0]);
+            asked += step(asked < count ? &request : nullptr);
+            if (answered_) out[got++] = answer_;
+            if (got == count) return true;
+        }
+        return give_up();
+    }
+
+    bool give_up() {
+        lost_ = true;
+        host_due_ = true;
+        return false;
+    }
+
+    // ------------------------------------------------------------------ between model and segment
+
+    bool forward_completion(Lane &lane, uint32_t number) {
+        const uint32_t sequence = lane.outstanding.load(std::memory_order_relaxed);
+        const uint32_t entry = CUELIGHT_COMPLETION + number * CUELIGHT_COMPLETION_STRIDE +
+                               sequence % CUELIGHT_COMPLETION_ENTRY_COUNT * CUELIGHT_COMPLETION_ENTRY_STRIDE;
+        for (uint32_t at = 0; at < 8 * finished_pairs; at += 8)
+            if (const uint64_t seats = load64(lane.done(sequence) + at))
+                if (!issue({true, static_cast<uint16_t>(entry + at), seats, 0xff})) return false;
+        if (!issue(write_request(entry + CUELIGHT_COMPLETION_BATCH_DONE, sequence))) return false;
+        lane.outstanding.store(0, std::memory_order_relaxed);
+        store32(lane.port + CUELIGHT_LANE_PORT_EXPECTED, next_sequence(sequence));
+        return true;
+    }
+
+    bool deliver(Lane &lane, uint32_t number) {
+        const uint32_t poll = CUELIGHT_POLL + number * CUELIGHT_POLL_STRIDE;
+        uint64_t head;
+        if (const uint32_t addr = poll + CUELIGHT_POLL_DISPATCH + CUELIGHT_DISPATCH_HEAD; !read_all(&addr, 1, &head))
+            return false;
+        const uint32_t sequence = static_cast<uint32_t>(head);
+        if (!sequence) return true;
+        const uint64_t stamp = uint64_t{sequence & 0xffff} << 48;
+        if (head & CUELIGHT_DISPATCH_HEAD_FIRST_MASK && !deliver_record(lane, poll, head)) return false;
+        lane.clear_done(sequence);
+        lane.outstanding.store(sequence, std::memory_order_relaxed);
+        uint8_t *const place = lane.port + CUELIGHT_LANE_PORT_RING +
+                               sequence % CUELIGHT_LANE_PORT_RING_COUNT * CUELIGHT_LANE_PORT_RING_STRIDE;
+        store64(place + CUELIGHT_DISPATCH_HEAD, head);
+        store64(place + CUELIGHT_DISPATCH_PASS, lane.pass | stamp);
+        store64(place + CUELIGHT_DISPATCH_RESERVED, 0);
+        store64(place + CUELIGHT_DISPATCH_TAIL, stamp);
+        cuelight_bell_ring(bell(lane.port + CUELIGHT_LANE_PORT_BELL));
+        return issue(write_request(poll + CUELIGHT_POLL_POP, sequence));
+    }
+
+    bool deliver_record(Lane &lane, uint32_t poll, uint64_t head) {
+        const uint32_t pass = poll + CUELIGHT_POLL_DISPATCH + CUELIGHT_DISPATCH_PASS;
+        if (!read_all(&pass, 1, &lane.pass)) return false;
+        lane.pass &= ~(UINT64_C(0xffff) << 48);
+        const uint32_t buffer = head >> CUELIGHT_DISPATCH_HEAD_BUFFER_BIT & (CUELIGHT_LANE_PORT_RECORD_COUNT - 1);
+        const uint32_t entries = std::min<uint32_t>(lane.pass >> 32 & 0xff, CUELIGHT_RECORD_ENTRY_COUNT);
+        uint32_t places[CUELIGHT_RECORD_BITMAP_COUNT + CUELIGHT_RECORD_ENTRY_COUNT];
+        uint32_t units = 0;
+        for (uint32_t i = 0; i < bitmap_units; ++i)
+            places[units++] = CUELIGHT_RECORD_BITMAP + i * CUELIGHT_RECORD_BITMAP_STRIDE;
+        for (uint32_t i = 0; i < entries; ++i) places[units++] = CUELIGHT_RECORD_ENTRY + i * CUELIGHT_RECORD_ENTRY_STRIDE;
+        uint32_t addrs[2 * (CUELIGHT_RECORD_BITMAP_COUNT + CUELIGHT_RECORD_ENTRY_COUNT)];
+        uint64_t words[2 * (CUELIGHT_RECORD_BITMAP_COUNT + CUELIGHT_RECORD_ENTRY_COUNT)];
+        for (uint32_t i = 0; i < 2 * units; ++i) addrs[i] = poll + CUELIGHT_POLL_RECORD + places[i / 2] + i % 2 * 8;
+        if (!read_all(addrs, 2 * units, words)) return false;
+        uint8_t *const record = lane.port + CUELIGHT_LANE_PORT_RECORD + buffer * CUELIGHT_LANE_PORT_RECORD_STRIDE;
+        for (uint32_t i = 0; i < units; ++i) Lane::write_unit(record + places[i], words[2 * i], words[2 * i + 1]);
+        for (uint32_t i = entries; i < lane.entries[buffer]; ++i)
+            Lane::write_unit(record + CUELIGHT_RECORD_ENTRY + i * CUELIGHT_RECORD_ENTRY_STRIDE, 0, 0);
+        lane.entries[buffer] = entries;
+        return true;
+    }
+
+    // After what drops dispatches or moves sequences: whose dispatch is gone expects the next one.
+    bool resynchronize() {
+        for (uint32_t i = 0; i < lanes; ++i) {
+            const uint32_t base = CUELIGHT_LANE + i * CUELIGHT_LANE_STRIDE;
+            const uint32_t addrs[] = {base + CUELIGHT_LANE_LANE_STATUS, base + CUELIGHT_LANE_SEQUENCE};
+            uint64_t words[2];
+            if (!read_all(addrs, 2, words)) return false;
+            if (words[0] & CUELIGHT_LANE_LANE_STATUS_OUTSTANDING_MASK) continue;
+            lanes_[i].outstanding.store(0, std::memory_order_relaxed);
+            store32(lanes_[i].port + CUELIGHT_LANE_PORT_EXPECTED, static_cast<uint32_t>(words[1]));
+        }
+        return true;
+    }
+
+    // ------------------------------------------------------------------ trace
+
+    bool trace_due() { return trace_draining_ && trace_.size() < trace_limit; }
+
+    // Moves up to `limit` events from the device to here; `held`: how many were there.
+    bool drain_trace(uint32_t limit, uint32_t *held) {
+        const uint32_t at = CUELIGHT_FIFO + CUELIGHT_FIFO_TRACE_STATE;
+        uint64_t state;
+        if (!read_all(&at, 1, &state)) return false;
+        *held = state >> CUELIGHT_FIFO_TRACE_STATE_HELD_BIT & 0xffff;
+        uint32_t index = static_cast<uint32_t>(state);
+        for (uint32_t i = std::min(*held, limit); i; --i, ++index) {
+            const uint32_t addrs[] = {CUELIGHT_FIFO + CUELIGHT_FIFO_TRACE_HEAD,
+                                      CUELIGHT_FIFO + CUELIGHT_FIFO_TRACE_PAYLOAD};
+            uint64_t words[2];
+            if (!read_all(addrs, 2, words)) return false;
+            // The head may lag a pop.
+            if (!words[0]) break;
+            trace_.push_back({words[0], words[1]});
+            if (!issue(write_request(CUELIGHT_FIFO + CUELIGHT_FIFO_TRACE_POP, index))) return false;
+        }
+        return true;
+    }
+
+    // ------------------------------------------------------------------ threads
+
+    // One call of a host thread. The device's own work that it causes is left to the thread.
+    template <typename Work>
+    int call(Work work) {
+        callers_.fetch_add(1);
+        std::unique_lock<std::mutex> lock(mutex_);
+        callers_.fetch_sub(1);
+        if (closing_.load()) return closed;
+        if (lost_) return lost;
+        set_time();
+        const int status = work() ? ok : lost;
+        const bool left = !idle() || waiting();
+        const bool due = std::exchange(host_due_, false);
+        lock.unlock();
+        if (due) cuelight_bell_ring(host_bell_);
+        if (left) {
+            cuelight_bell_bump(device_bell_);
+            if (sleeping_.load()) cuelight_bell_wake(device_bell_);
+        }
+        return status;
+    }
+
+    // Does what there is to do, for one burst at most; says whether something is left.
+    bool serve() {
+        set_time();
+        for (uint32_t i = 0; i < lanes; ++i)
+            if (lanes_[i].complete() && !forward_completion(lanes_[i], i)) return false;
+        for (unsigned i = 0; i < burst_cycles; ++i) {
+            if (const uint32_t mask = waiting()) {
+                for (uint32_t lane = 0; lane < lanes; ++lane)
+                    if (mask >> lane & 1 && !deliver(lanes_[lane], lane)) return false;
+            } else if (idle()) {
+                break;
+            } else {
+                step(nullptr);
+            }
+        }
+        trace_draining_ |= model_.top.irq_trace;
+        return !idle() || waiting();
+    }
+
+    void run() {
+        while (!closing_.load()) {
+            const uint32_t seen = cuelight_bell_read(device_bell_);
+            std::unique_lock<std::mutex> lock(mutex_);
+            bool more = serve();
+            if (!more && trace_due()) {
+                // One at a time: a completion must not wait for the trace.
+                uint32_t held = 0;
+                more = drain_trace(1, &held);
+                trace_draining_ = held > 1;
+            }
+            const bool due = std::exchange(host_due_, false);
+            const bool dead = lost_;
+            lock.unlock();
+            if (due) cuelight_bell_ring(host_bell_);
+            if (dead) return;
+            // The mutex is not fair: whoever asks for a register goes first.
+            for (int i = 0; callers_.load() && i < 100; ++i) sched_yield();
+            if (!more) rest(seen);
+        }
+    }
+
+    void rest(uint32_t seen) {
+        if (polling_ && outstanding()) {
+            for (unsigned i = 0; !complete() && cuelight_bell_read(device_bell_) == seen; ++i) relax();
+            return;
+        }
+        sleeping_.store(true);
+        cuelight_bell_sleep(device_bell_, seen, -1);
+        sleeping_.store(false);
+    }
+
+    bool outstanding() const {
+        for (const Lane &lane : lanes_)
+            if (lane.outstanding.load(std::memory_order_relaxed)) return true;
+        return false;
+    }
+
+    bool complete() const {
+        for (const Lane &lane : lanes_)
+            if (lane.complete()) return true;
+        return false;
+    }
+
+    const uint64_t size_;
+    const bool polling_;
+    uint8_t *memory_ = nullptr;
+    uint32_t *device_bell_ = nullptr, *host_bell_ = nullptr;
+
+    std::mutex mutex_;  // guards what follows
+    Model model_;
+    Lane lanes_[lanes];
+    std::deque<Event> trace_;
+    bool trace_draining_ = false;
+    bool host_due_ = false;
+    bool lost_ = false;
+    bool answered_ = false;
+    uint64_t answer_ = 0;
+    uint32_t bells_ = 0;
+
+    std::atomic<int> callers_{0};
+    std::atomic<bool> sleeping_{false}, closing_{false};
+    std::mutex close_mutex_;
+    std::thread thread_;
+};
+
+Twin &twin(void *handle) { return *static_cast<Twin *>(handle); }
+
+}  // namespace
+
+#define CUELIGHT_EXPORT extern "C" __attribute__((visibility("default")))
+
+// A twin on the segment with this file descriptor, which may be closed afterwards; null (errno) if it can't be mapped.
+CUELIGHT_EXPORT void *cuelight_twin_open(int segment, uint64_t size, uint32_t ports, uint32_t port_stride, uint64_t nonce,
+                                         int polling) {
+    try {
+        return new Twin(segment, size, ports, port_stride, nonce, polling != 0);
+    } catch (const std::system_error &error) {
+        errno = error.code().value();
+        return nullptr;
+    }
+}
+
+// Ends the thread; later calls say so. The handle stays valid.
+CUELIGHT_EXPORT void cuelight_twin_close(void *handle) { twin(handle).close(); }
+
+CUELIGHT_EXPORT void cuelight_twin_free(void *handle) { delete &twin(handle); }
+
+CUELIGHT_EXPORT int cuelight_twin_read(void *handle, uint32_t addr, uint64_t *data) {
+    return twin(handle).read(addr, data);
+}
+
+CUELIGHT_EXPORT int cuelight_twin_write(void *handle, uint32_t addr, uint64_t data, uint32_t strobe) {
+    return twin(handle).write(addr, data, static_cast<uint8_t>(strobe));
+}
+
+CUELIGHT_EXPORT int cuelight_twin_take_trace(void *handle, void *events, uint32_t limit, uint32_t *count) {
+    return twin(handle).take_trace(static_cast<Event *>(events), limit, count);
+}
+
+CUELIGHT_EXPORT uint64_t cuelight_twin_cycles(void *handle) { return twin(handle).cycles(); }
