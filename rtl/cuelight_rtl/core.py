@@ -8,7 +8,7 @@ read the slot's rows (FETCH), change them (EXECUTE), and append it to a second l
 import enum
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
-from amaranth.lib import data, memory, wiring
+from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from .commit import CommitPort, report
@@ -32,7 +32,7 @@ from .regmap import (
 from .seats import Seats
 from .slots import Life, Owner, Slots, Work
 
-__all__ = ["Core", "Request", "RequestKind"]
+__all__ = ["Core", "RequestKind", "RequestPort"]
 
 ROWS_MAX = 512
 ROWS_MARGIN = 16
@@ -48,16 +48,23 @@ class RequestKind(enum.IntEnum):
     CONFIG = 3
 
 
-class Request(data.Struct):
-    """A write that takes a step of the core."""
+class RequestPort(wiring.Signature):
+    """A write that takes a step of the core; ``done`` rises in the cycle in which it takes effect."""
 
-    kind: RequestKind
-    page: 3
-    command: PageSchedCmd
-    attr: PageSchedAttr
-    attr_state: AttrState
-    offset: 16
-    value: 32
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "valid": Out(1),
+                "done": In(1),
+                "kind": Out(RequestKind),
+                "page": Out(3),
+                "command": Out(PageSchedCmd),
+                "attr": Out(PageSchedAttr),
+                "attr_state": Out(AttrState),
+                "offset": Out(16),
+                "value": Out(32),
+            }
+        )
 
 
 class Step(enum.IntEnum):
@@ -96,9 +103,7 @@ class Core(wiring.Component):
         self.passes = [Pass(params) for _ in range(params.lanes)]
         super().__init__(
             {
-                "valid": In(1),
-                "request": In(Request),
-                "done": Out(1),
+                "request": In(RequestPort()),
                 "active": Out(16),
                 "stage_count": Out(8, init=Control.STAGE_COUNT_RESET if params.stages == 128 else params.stages),
                 "retired": Out(FifoRetireHead),
@@ -154,7 +159,7 @@ class Core(wiring.Component):
             with m.State("SECOND"):
                 self._second(m)
                 m.next = "SELECT"
-        quiet = fsm.ongoing("SELECT") & ~self._wanted.any() & ~self._show_due & ~self.valid
+        quiet = fsm.ongoing("SELECT") & ~self._wanted.any() & ~self._show_due & ~self.request.valid
         was_quiet = Signal()
         # Summaries of the seats are registered: only a second quiet cycle is rest.
         m.d.sync += was_quiet.eq(quiet)
@@ -270,7 +275,7 @@ class Core(wiring.Component):
         after, first = lowest(m, ahead, "after"), lowest(m, self._wanted, "first")
         with m.If(~self.slots.swept):
             pass
-        with m.Elif(self.valid):
+        with m.Elif(self.request.valid):
             m.d.sync += self._current.eq(request.kind)
             with m.Switch(request.kind):
                 with m.Case(RequestKind.RETIRE_POP):
@@ -323,7 +328,7 @@ class Core(wiring.Component):
             with m.Elif(self._select != self._of(passes, "count", group)):
                 with m.If(self._of(self.seats, "seated", group).bit_select(entry.seat[: self._params.seat_bits], 1)):
                     m.d.sync += [self._seat.eq(entry.seat), self._current.eq(Step.ADVANCE)]
-                    self._fetch(m, entry.id[: self._params.slot_bits])
+                    self._fetch(m, entry.slot)
                 with m.Else():
                     m.d.sync += self._select.eq(self._select + 1)
             with m.Else():
@@ -379,16 +384,16 @@ class Core(wiring.Component):
     def _execute(self, m: Module) -> None:
         with m.Switch(self._current):
             with m.Case(Step.COMMAND):
-                m.d.comb += self.done.eq(1)
+                m.d.comb += self.request.done.eq(1)
                 self._execute_command(m)
             with m.Case(Step.STAGE_DONE):
-                m.d.comb += self.done.eq(1)
+                m.d.comb += self.request.done.eq(1)
                 self._execute_stage_done(m)
             with m.Case(Step.RETIRE_POP):
-                m.d.comb += self.done.eq(1)
+                m.d.comb += self.request.done.eq(1)
                 self._execute_pop(m)
             with m.Case(Step.CONFIG):
-                m.d.comb += self.done.eq(1)
+                m.d.comb += self.request.done.eq(1)
                 self._execute_config(m)
             with m.Case(Step.SHOW_RETIRED):
                 m.d.sync += [
@@ -613,7 +618,8 @@ class Core(wiring.Component):
         m.d.comb += [last.eq(work.rest <= grain), rows.eq(Mux(last, work.rest, grain))]
         for pass_ in self.passes:
             m.d.comb += [
-                pass_.chunk.id.eq(self._id),
+                pass_.chunk.slot.eq(self._slot),
+                pass_.chunk.epoch.eq(owner.epoch),
                 pass_.chunk.start.eq(work.start),
                 pass_.chunk.seat.eq(owner.seat),
                 pass_.chunk.rows.eq(rows),

@@ -92,7 +92,8 @@ class Dispatcher(wiring.Component):
         lane = self._index
 
         m.d.comb += last.eq(stage == last_stage)
-        dispatch = self.walking & ~self.drop
+        # One commit a cycle: a write of the lane goes first.
+        dispatch = self.walking & ~self.drop & ~self.done_write & ~self.taken_write
         complete = Signal()
         m.d.comb += complete.eq(
             self.done_write

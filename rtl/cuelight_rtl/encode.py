@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.utils import ceil_log2
 
 __all__ = ["lowest"]
 
 
-def lowest(m: Module, bits: Value, name: str) -> Signal:
-    """Index of the lowest set bit of ``bits``, combinational; 0 where none is set.
+def lowest(m: Module, bits: Value, name: str) -> Value:
+    """Index of the lowest set bit of ``bits``, combinational; all ones where none is set.
 
-    The lowest set bit is isolated by ``x & -x``; bit *i* of its index is the disjunction of the places whose
-    number has bit *i* set. That is one carry chain and shallow trees, instead of a chain of multiplexers.
+    Halves the range again and again: is something set in the lower half, go there, else to the upper one. A handful
+    of word operations as native code, and a short chain of multiplexers in logic.
     """
-    width = len(bits)
-    alone = Signal(width, name=f"{name}_alone")
-    index = Signal(ceil_log2(width), name=f"{name}_index")
-    m.d.comb += alone.eq(bits & (~bits + 1))
-    for bit in range(len(index)):
-        mask = sum(1 << place for place in range(width) if place >> bit & 1)
-        m.d.comb += index[bit].eq((alone & mask).any())
-    return index
+    index: list[Value] = []
+    for level in reversed(range(ceil_log2(len(bits)))):
+        low, high = bits[: 1 << level], bits[1 << level :]
+        upper = Signal(name=f"{name}_{level}")
+        rest = Signal(1 << level, name=f"{name}_rest_{level}")
+        m.d.comb += [upper.eq(low == 0), rest.eq(Mux(upper, high, low))]
+        index.append(upper)
+        bits = rest
+    return Cat(reversed(index))

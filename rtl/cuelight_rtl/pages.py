@@ -60,12 +60,12 @@ class Pages(wiring.Component):
                 "release": In(1),
                 "release_slot": In(params.slot_bits),
                 "release_epoch": In(16),
-                "offer": Out(data.ArrayLayout(Free, PAGES)),
                 "settled": Out(1),
                 "offered": Out(PAGES),
                 "step": Out(CommitPort()),
             }
         )
+        self.offer = Array(Signal(Free, name=f"offer_{page}") for page in range(PAGES))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -140,12 +140,12 @@ class Pages(wiring.Component):
                 incoming.epoch.eq(Mux(self.release_epoch == 0xFFFF, 1, self.release_epoch + 1)),
             ]
         with m.Elif(surplus.any()):
-            m.d.comb += [free.w_en.eq(1), incoming.eq(self.offer[back])]
+            m.d.comb += [free.w_en.eq(1), incoming.as_value().eq(self.offer[back].as_value())]
             m.d.sync += self.offered.bit_select(back, 1).eq(0)
             report(m, self.step, CommitKind.UNOFFER, stage=back, id=incoming)
         with m.Elif(lacking.any() & free.r_rdy):
             m.d.comb += free.r_en.eq(1)
-            m.d.sync += [self.offered.bit_select(give, 1).eq(1), self.offer[give].eq(free.r_data)]
+            m.d.sync += [self.offered.bit_select(give, 1).eq(1), self.offer[give].as_value().eq(free.r_data)]
             report(m, self.step, CommitKind.OFFER, stage=give, id=free.r_data)
         with m.If(self.accept):
             m.d.sync += self.offered.bit_select(self.accept_page, 1).eq(0)

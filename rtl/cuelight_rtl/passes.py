@@ -11,15 +11,21 @@ __all__ = ["Chunk", "Pass"]
 SMALLEST_CHUNK = 8
 
 
-class Chunk(data.Struct):
+class Chunk(data.StructLayout):
     """An entry of a pass: rows of one prompt."""
 
-    id: 32
-    start: 20
-    seat: 8
-    rows: 10
-    first: 1
-    last: 1
+    def __init__(self, params: Params) -> None:
+        super().__init__(
+            {
+                "slot": params.slot_bits,
+                "epoch": 16,
+                "start": 20,
+                "seat": params.seat_bits,
+                "rows": 10,
+                "first": 1,
+                "last": 1,
+            }
+        )
 
 
 class Pass(wiring.Component):
@@ -32,6 +38,7 @@ class Pass(wiring.Component):
     def __init__(self, params: Params) -> None:
         self._params = params
         seats = params.seats
+        chunk = Chunk(params)
         super().__init__(
             {
                 "plan": In(1),
@@ -39,7 +46,7 @@ class Pass(wiring.Component):
                 "decoding_count": In(range(seats + 1)),
                 "row_limit": In(10),
                 "add": In(1),
-                "chunk": In(Chunk),
+                "chunk": In(chunk),
                 "form": In(1),
                 "end": In(1),
                 "finish": In(1),
@@ -54,16 +61,16 @@ class Pass(wiring.Component):
                 "samples": Out(1),
                 "grain": Out(10),
                 "select": In(range(ENTRIES)),
-                "entry": Out(Chunk),
+                "entry": Out(chunk),
                 "show": In(range(ENTRIES)),
-                "shown": Out(Chunk),
+                "shown": Out(chunk),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         seats = self._params.seats
-        m.submodules.chunk_ram = ram = memory.Memory(shape=Chunk, depth=ENTRIES, init=[])
+        m.submodules.chunk_ram = ram = memory.Memory(shape=Chunk(self._params), depth=ENTRIES, init=[])
         write, entry_read, shown_read = ram.write_port(), ram.read_port(), ram.read_port()
         m.d.comb += [
             write.en.eq(self.add),
@@ -96,7 +103,7 @@ class Pass(wiring.Component):
             ]
         with m.If(self.add):
             m.d.sync += [
-                members.eq(members | (1 << self.chunk.seat)[:seats]),
+                members.eq(members | (1 << self.chunk.seat)),
                 self.rows.eq(self.rows + self.chunk.rows),
                 budget.eq(budget - self.chunk.rows),
                 self.count.eq(self.count + 1),

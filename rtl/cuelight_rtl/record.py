@@ -6,7 +6,6 @@ from amaranth.hdl import Array, Cat, Const, Module, Signal, Value
 from amaranth.lib import data
 
 from .params import ENTRIES
-from .passes import Chunk
 
 __all__ = ["BITMAP_WORDS", "record_word"]
 
@@ -14,16 +13,19 @@ BITMAP_WORDS = 6
 """64-bit words of the decode bitmap: three units of three seat words and a stamp."""
 
 
-def record_word(
-    m: Module, word: Value, *, decode: Value, chunk: data.View[Chunk], count: Value, stamp: Value
-) -> Signal:
+def field(value: Value, width: int) -> Value:
+    """``value`` in a field of ``width`` bits."""
+    return Cat(value, Const(0, width))[:width]
+
+
+def record_word(m: Module, word: Value, *, decode: Value, chunk: data.View, count: Value, stamp: Value) -> Signal:
     """The 64-bit word ``word`` of a pass record: the bitmap's units, then two words for each entry.
 
     ``chunk`` is entry ``(word - BITMAP_WORDS) >> 1`` of ``count``. Unused entries read zero.
     """
     value = Signal(64)
     tail = Cat(Const(0, 16), stamp)
-    seats = [Cat(decode[32 * i : 32 * i + 32], Const(0, 32))[:32] for i in range(8)] + [Const(0, 32)]
+    seats = [field(decode[32 * i : 32 * i + 32], 32) for i in range(8)] + [Const(0, 32)]
     units = [half for unit in range(3) for half in (*seats[3 * unit : 3 * unit + 3], tail)]
     bitmap = Array(Cat(low, high) for low, high in zip(units[::2], units[1::2], strict=True))
     entry = Signal(range(ENTRIES + 1))
@@ -32,8 +34,13 @@ def record_word(
         m.d.comb += value.eq(bitmap[word])
     with m.Elif(entry < count):
         with m.If(word[0]):
-            m.d.comb += value.eq(Cat(chunk.rows, Const(0, 22), tail))
+            m.d.comb += value.eq(Cat(field(chunk.rows, 32), tail))
         with m.Else():
             # `bind` equals `first`: a request is bound with its first chunk.
-            m.d.comb += value.eq(Cat(chunk.id, chunk.start, chunk.seat, chunk.first, chunk.first, chunk.last))
+            m.d.comb += value.eq(
+                Cat(
+                    *(field(chunk.slot, 16), field(chunk.epoch, 16), field(chunk.start, 20), field(chunk.seat, 8)),
+                    *(chunk.first, chunk.first, chunk.last),
+                )
+            )
     return value

@@ -11,7 +11,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from . import regmap
-from .core import Core, Request, RequestKind
+from .core import Core, RequestKind, RequestPort
 from .dispatch import Dispatcher
 from .pages import Pages
 from .params import PAGES, TIERS, Params
@@ -61,29 +61,33 @@ class Registers(wiring.Component):
         self._rejects = rejects
         self._counters = counters
         self._rtl_hash = rtl_hash
-        super().__init__({"bus": In(Bus()), "time_ns": In(64), "boot_nonce": In(64), "idle": Out(1)})
+        super().__init__(
+            {
+                "bus": In(Bus()),
+                "request": Out(RequestPort()),
+                "time_ns": In(64),
+                "boot_nonce": In(64),
+                "idle": Out(1),
+            }
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        bus, pages, core = self.bus, self._pages, self._core
+        bus, pages, core, request = self.bus, self._pages, self._core, self.request
         self._cycles = Signal(64)
         m.d.sync += self._cycles.eq(self._cycles + 1)
         valid, write = Signal(), Signal()
         address, payload, strobe = Signal(16), Signal(64), Signal(8)
-        pending = Signal()
-        request = Signal(Request)
 
         for_lane = (address[13:] == regmap.COMPLETION >> 13) | (address[13:] == regmap.POLL >> 13)
         m.d.comb += [
-            bus.ready.eq(~pending & ~(valid & write & ~for_lane) & pages.settled),
-            core.valid.eq(pending),
-            core.request.eq(request),
+            bus.ready.eq(~request.valid & ~(valid & write & ~for_lane) & pages.settled),
         ]
         m.d.sync += [valid.eq(bus.valid & bus.ready), write.eq(bus.write)]
         with m.If(bus.valid & bus.ready):
             m.d.sync += [address.eq(bus.address), payload.eq(bus.data), strobe.eq(bus.strobe)]
-        with m.If(core.done):
-            m.d.sync += pending.eq(0)
+        with m.If(request.done):
+            m.d.sync += request.valid.eq(0)
 
         m.d.comb += [
             pages.page.eq(address[12:15]),
@@ -93,7 +97,7 @@ class Registers(wiring.Component):
             self._rejects.pop_index.eq(payload[:32]),
         ]
         with m.If(valid & write):
-            self._decode_write(m, address, payload, strobe, pending, request)
+            self._decode_write(m, address, payload, strobe)
 
         # Reads: block RAM behind the poll window is read in the first cycle, the answer chosen in the second.
         reading, read_address = Signal(), Signal(16)
@@ -108,19 +112,17 @@ class Registers(wiring.Component):
         ]
         with m.If(reading):
             self._decode_read(m, read_address, answer)
-        m.d.comb += self.idle.eq(~valid & ~reading & ~bus.answer_valid & ~pending)
+        m.d.comb += self.idle.eq(~valid & ~reading & ~bus.answer_valid & ~request.valid)
         return m
 
     # -------------------------------------------------------------------------------------------- writes
 
-    def _decode_write(
-        self, m: Module, address: Signal, payload: Signal, strobe: Signal, pending: Signal, request: Signal
-    ) -> None:
-        pages, lanes = self._pages, self._params.lanes
+    def _decode_write(self, m: Module, address: Signal, payload: Signal, strobe: Signal) -> None:
+        pages, lanes, request = self._pages, self._params.lanes, self.request
         low, high = strobe[:4].all(), strobe[4:].all()
 
         def ask(kind: RequestKind) -> None:
-            m.d.sync += [pending.eq(1), request.kind.eq(kind)]
+            m.d.sync += [request.valid.eq(1), request.kind.eq(kind)]
 
         m.d.sync += [
             request.page.eq(address[12:15]),
@@ -249,8 +251,8 @@ class Registers(wiring.Component):
         fifo, trace = regmap.Fifo, self._trace
         values[regmap.FIFO + fifo.REJECT_HEAD] = self._rejects.head
         values[regmap.FIFO + fifo.RETIRE_HEAD] = core.retired
-        values[regmap.FIFO + fifo.TRACE_HEAD] = trace.head.head
-        values[regmap.FIFO + fifo.TRACE_PAYLOAD] = trace.head.payload
+        values[regmap.FIFO + fifo.TRACE_HEAD] = trace.head
+        values[regmap.FIFO + fifo.TRACE_PAYLOAD] = trace.payload
         values[regmap.FIFO + fifo.TRACE_STATE] = trace.state
 
         names, counted = regmap.Counters, self._counters

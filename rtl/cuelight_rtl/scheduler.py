@@ -19,12 +19,13 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from .commit import CommitPort
+from .commit import CommitPort, connect_step
 from .core import Core
 from .dispatch import Dispatcher
 from .pages import Pages
 from .params import Params
 from .registers import Bus, Registers
+from .regmap import CommitKind
 from .trace import Counters, Rejects, Trace
 
 __all__ = ["Scheduler"]
@@ -69,7 +70,7 @@ class Scheduler(wiring.Component):
         for index, lane in enumerate(lanes):
             m.submodules[f"lane_{index}"] = lane
         m.submodules.core = core = Core(params, pages, lanes)
-        m.submodules.trace = trace = Trace(params.lanes + 1)
+        m.submodules.trace = trace = Trace([2, 2] + [1] * params.lanes)
         m.submodules.rejects = rejects = Rejects()
         m.submodules.counters = counters = Counters(params)
         m.submodules.registers = registers = Registers(
@@ -77,18 +78,14 @@ class Scheduler(wiring.Component):
         )
 
         connect(m, flipped(self.bus), registers.bus)
-        steps = [core.step, *(lane.step for lane in lanes)]
-        for port, step in zip(self.commits, [*steps, pages.step], strict=True):
-            m.d.comb += [port.valid.eq(step.valid), port.step.eq(step.step)]
-        for port, step in zip([*trace.steps, rejects.step, counters.core], [*steps, core.step, core.step], strict=True):
-            m.d.comb += [port.valid.eq(step.valid), port.step.eq(step.step)]
+        connect(m, registers.request, core.request)
+        for index, source in enumerate((core.step, *(lane.step for lane in lanes), pages.step)):
+            connect_step(m, source, self.commits[index])
+        connect_step(m, core.step, rejects.step, counters.core)
         for index, lane in enumerate(lanes):
-            m.d.comb += [
-                counters.lanes[index].valid.eq(lane.step.valid),
-                counters.lanes[index].step.eq(lane.step.step),
-                counters.decision_cycles[index].eq(lane.decision_cycles),
-                lane.time_ns.eq(self.time_ns),
-            ]
+            connect_step(m, lane.step, counters.lanes[index])
+            m.d.comb += [counters.decision_cycles[index].eq(lane.decision_cycles), lane.time_ns.eq(self.time_ns)]
+        self._connect_trace(m, trace, core, lanes)
         m.d.comb += [
             pages.swept.eq(core.slots.swept),
             pages.sweep.eq(core.slots.sweep),
@@ -110,3 +107,14 @@ class Scheduler(wiring.Component):
             self.idle.eq(at_rest),
         ]
         return m
+
+    def _connect_trace(self, m: Module, trace: Trace, core: Core, lanes: list[Dispatcher]) -> None:
+        """The core, which can report in two cycles running; completions, one a cycle; each lane's dispatches."""
+        completed = trace.steps[1]
+        connect_step(m, core.step, trace.steps[0])
+        for index, lane in enumerate(lanes):
+            step = lane.step
+            with m.If(step.valid & (step.kind == CommitKind.COMPLETE)):
+                connect_step(m, step, completed)
+            with m.Elif(step.valid):
+                connect_step(m, step, trace.steps[2 + index])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -65,7 +65,8 @@ class Seats(wiring.Component):
         seats = self._params.seats
         one = Signal(seats)
         m.d.comb += one.eq(1 << self.seat)
-        below_limit = Signal(seats, init=(1 << seats) - 1)
+        everyone = Const((1 << seats) - 1, seats)
+        below_limit = Signal(seats, init=everyone.value)
 
         was_decoding = (self.decoding & one).any()
         with m.If(self.take):
@@ -92,7 +93,7 @@ class Seats(wiring.Component):
         leaving = Signal(seats)
         m.d.comb += [
             free.eq(~self.seated & below_limit),
-            leaving.eq(self.seated & Mux(self.resetting, -1, self.marked | self.finished)),
+            leaving.eq(self.seated & Mux(self.resetting, everyone, self.marked | self.finished)),
             self.vacant.eq((self.queued_count == 0) & (self.seated_count == 0)),
         ]
         m.d.sync += [
@@ -104,7 +105,7 @@ class Seats(wiring.Component):
 
         with m.If(self.set_limit):
             m.d.sync += self.limit.eq(self.value)
-        m.d.sync += below_limit.eq((1 << self.limit) - 1)
+        m.d.sync += below_limit.eq(everyone >> (seats - self.limit)[: len(self.limit)])
         with m.If(self.set_rows):
             m.d.sync += self.rows.eq(self.value)
         with m.If(self.set_blocks):

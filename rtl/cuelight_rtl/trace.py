@@ -1,6 +1,6 @@
 """Event trace, reject FIFO and counters: what the device remembers of its commits."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, ValueLike
 from amaranth.lib import data, fifo, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -25,31 +25,32 @@ UNTRACED = (
 )
 
 
-class Event(data.Struct):
-    """An entry of the trace: TRACE_HEAD, then TRACE_PAYLOAD."""
-
-    head: FifoTraceHead
-    payload: FifoTracePayload
-
-
 class Trace(wiring.Component):
-    """Queues the commits of several sources with their time; the order is kept within a source.
+    """Queues commits, in their order, with their time.
 
-    ``pop`` takes the head off if ``pop_index`` names it; ``stale`` says that it did not.
+    Sources report side by side; one commit a cycle goes on to the queue. Commits that wait for it hold a ticket, given
+    out in order of cycle and then of source. A source that has more to say than it can hold loses its latest commit,
+    which is counted. ``pop`` takes the head off if ``pop_index`` names it; ``stale`` says that it did not.
+
+    Parameters
+    ----------
+    holds
+        For each source, how many commits it can have waiting.
     """
 
-    def __init__(self, sources: int) -> None:
-        self._sources = sources
+    def __init__(self, holds: list[int]) -> None:
+        self._holds = holds
         super().__init__(
             {
                 "time_ns": In(64),
-                "steps": In(CommitPort()).array(sources),
+                "steps": In(CommitPort()).array(len(holds)),
                 "pop": In(1),
                 "pop_index": In(32),
-                "head": Out(Event),
+                "head": Out(FifoTraceHead),
+                "payload": Out(FifoTracePayload),
                 "state": Out(FifoTraceState),
                 "stale": Out(1),
-                "lost": Out(range(sources + 1)),
+                "lost": Out(range(len(holds) + 2)),
                 "half_full": Out(1),
                 "idle": Out(1),
             }
@@ -57,44 +58,60 @@ class Trace(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.queue = queue = fifo.SyncFIFOBuffered(width=128, depth=TRACE_DEPTH)
-        inputs = []
-        for index, source in enumerate(self.steps):
-            m.submodules[f"source_{index}"] = entry = fifo.SyncFIFOBuffered(width=128, depth=4)
-            inputs.append(entry)
-            event, step = Signal(Event, name=f"event_{index}"), source.step
-            m.d.comb += [
-                event.head.time_ns.eq(self.time_ns),
-                event.head.kind.eq(step.kind),
-                event.head.lane.eq(step.lane),
-                event.head.stage.eq(step.stage),
-                event.payload.id.eq(step.id),
-                event.payload.detail.eq(step.detail),
-                entry.w_data.eq(event),
-                entry.w_en.eq(source.valid & ~Cat(step.kind == kind for kind in UNTRACED).any()),
-            ]
-        dropped = Signal()
-        taken = Cat(entry.r_rdy for entry in inputs).any()
-        for index, entry in enumerate(inputs):
-            earlier = Cat(other.r_rdy for other in inputs[:index]).any() if index else 0
-            with m.If(entry.r_rdy & ~earlier if index else entry.r_rdy):
-                m.d.comb += [entry.r_en.eq(1), queue.w_data.eq(entry.r_data), queue.w_en.eq(queue.w_rdy)]
-        overruns = [entry.w_en & ~entry.w_rdy for entry in inputs]
+        m.submodules.heads = heads = fifo.SyncFIFOBuffered(width=64, depth=TRACE_DEPTH)
+        m.submodules.payloads = payloads = fifo.SyncFIFOBuffered(width=64, depth=TRACE_DEPTH)
+        tickets = range(2 * sum(self._holds))
+        give, serve = Signal(tickets), Signal(tickets)
+        leaving = Signal()
+        held: list[Value] = []
+        lost: list[Value] = []
+        given: ValueLike = Const(0)
+        for index, (step, holds) in enumerate(zip(self.steps, self._holds, strict=True)):
+            comes = Signal(name=f"comes_{index}")
+            m.d.comb += comes.eq(step.valid & ~Cat(step.kind == kind for kind in UNTRACED).any())
+            taken: ValueLike = ~comes
+            for place in range(holds):
+                name = f"{index}_{place}"
+                ticket = Signal(tickets, name=f"ticket_{name}")
+                busy = Signal(name=f"held_{name}")
+                head = Signal(FifoTraceHead, name=f"head_{name}")
+                payload = Signal(FifoTracePayload, name=f"payload_{name}")
+                with m.If(busy & (ticket == serve)):
+                    m.d.comb += [leaving.eq(1), heads.w_data.eq(head), payloads.w_data.eq(payload)]
+                    m.d.sync += busy.eq(0)
+                with m.If(~busy & ~taken):
+                    m.d.sync += [
+                        busy.eq(1),
+                        ticket.eq(give + given),
+                        head.time_ns.eq(self.time_ns),
+                        head.kind.eq(step.kind),
+                        head.lane.eq(step.lane),
+                        head.stage.eq(step.stage),
+                        payload.id.eq(step.id),
+                        payload.detail.eq(step.detail),
+                    ]
+                taken = taken | ~busy
+                held.append(busy)
+            lost.append(~taken)
+            given = given + (comes & taken)
+        m.d.sync += [give.eq(give + given), serve.eq(serve + leaving)]
         m.d.comb += [
-            dropped.eq(taken & ~queue.w_rdy),
-            self.lost.eq(sum(overruns, start=dropped)),
-            self.half_full.eq(queue.level >= TRACE_DEPTH // 2),
-            self.idle.eq(~Cat(entry.level != 0 for entry in inputs).any()),
-            self.state.held.eq(queue.level),
+            heads.w_en.eq(leaving),
+            payloads.w_en.eq(leaving),
+            self.lost.eq(sum(lost, start=leaving & ~heads.w_rdy)),
+            self.half_full.eq(heads.level >= TRACE_DEPTH // 2),
+            self.idle.eq(~Cat(held).any()),
+            self.state.held.eq(heads.level),
         ]
-        hit = queue.r_rdy & (self.pop_index == self.state.index)
-        with m.If(queue.r_rdy):
-            m.d.comb += self.head.as_value().eq(queue.r_data)
+
+        hit = heads.r_rdy & (self.pop_index == self.state.index)
+        with m.If(heads.r_rdy):
+            m.d.comb += [self.head.as_value().eq(heads.r_data), self.payload.as_value().eq(payloads.r_data)]
         with m.If(self.pop):
-            m.d.comb += [queue.r_en.eq(hit), self.stale.eq(~hit)]
+            m.d.comb += [heads.r_en.eq(hit), payloads.r_en.eq(hit), self.stale.eq(~hit)]
         index = Signal(32)
         m.d.comb += self.state.index.eq(index)
-        with m.If(queue.r_en):
+        with m.If(heads.r_en):
             m.d.sync += index.eq(index + 1)
         return m
 
@@ -113,10 +130,10 @@ class Rejects(wiring.Component):
         m = Module()
         m.submodules.queue = queue = fifo.SyncFIFOBuffered(width=39, depth=REJECT_DEPTH)
         index = Signal(32)
-        step, rejected = self.step.step, Signal()
+        step, rejected = self.step, Signal()
         hit = queue.r_rdy & (self.pop_index == index)
         m.d.comb += [
-            rejected.eq(self.step.valid & (step.kind == CommitKind.REJECT)),
+            rejected.eq(step.valid & (step.kind == CommitKind.REJECT)),
             queue.w_data.eq(Cat(step.id, step.stage[:4], step.detail[:3])),
             queue.w_en.eq(rejected),
             self.lost.eq(rejected & ~queue.w_rdy),
@@ -165,8 +182,8 @@ class Counters(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        step = self.core.step
-        with m.If(self.core.valid):
+        step = self.core
+        with m.If(step.valid):
             with m.Switch(step.kind):
                 for kind, counter in (
                     (CommitKind.ADMIT, self.admitted),
@@ -182,10 +199,10 @@ class Counters(wiring.Component):
                         self.rows.eq(self.rows + step.detail[:10]),
                         self.passes.eq(self.passes + (step.detail != 0)),
                     ]
-        missed_pop = self.core.valid & (step.kind == CommitKind.POP_IGNORED)
-        dispatched = [port.valid & (port.step.kind == CommitKind.DISPATCH) for port in self.lanes]
+        missed_pop = step.valid & (step.kind == CommitKind.POP_IGNORED)
+        dispatched = [port.valid & (port.kind == CommitKind.DISPATCH) for port in self.lanes]
         cycles = [Mux(now, self.decision_cycles[i], 0) for i, now in enumerate(dispatched)]
-        ignored = Cat(port.valid & (port.step.kind == CommitKind.COMPLETE_IGNORED) for port in self.lanes).any()
+        ignored = Cat(port.valid & (port.kind == CommitKind.COMPLETE_IGNORED) for port in self.lanes).any()
         m.d.sync += [
             self.rejects_lost.eq(self.rejects_lost + self.reject_lost),
             self.completions_ignored.eq(self.completions_ignored + ignored),

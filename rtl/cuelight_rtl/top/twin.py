@@ -72,6 +72,5 @@ class TwinTop(Elaboratable):
             self.irq_trace.eq(scheduler.irq_trace),
         ]
         for flat, port in zip(self.commits, scheduler.commits, strict=True):
-            m.d.comb += flat["valid"].eq(port.valid)
-            m.d.comb += [flat[name].eq(port.step[name]) for name in ("kind", "lane", "stage", "id", "detail")]
+            m.d.comb += [signal.eq(getattr(port, name)) for name, signal in flat.items()]
         return m
