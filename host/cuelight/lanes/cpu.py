@@ -17,7 +17,7 @@ from cuelight.errors import CuelightError, DeviceClosed, SegmentError
 from cuelight.lanes.cpu_executor import CpuExecutor, StageResult
 from cuelight.lanes.faults import LaneFault
 from cuelight.lanes.port import LanePort
-from cuelight.lanes.types import Dispatch, TokenStatus
+from cuelight.lanes.types import PassRecord, TokenStatus
 from cuelight.segment import Segment
 
 __all__ = ["main"]
@@ -53,21 +53,21 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _serve(port: LanePort, executor: CpuExecutor, parent: int) -> None:
+    record, record_of = PassRecord((), ()), 0
     while not port.stop_requested and os.getppid() == parent:
         if (dispatch := port.wait(_WATCH_S)) is None:
             continue
-        # An order the device has taken back meanwhile leaves no whole record.
-        with contextlib.suppress(SegmentError):
-            _run(port, executor, dispatch)
-
-
-def _run(port: LanePort, executor: CpuExecutor, dispatch: Dispatch) -> None:
-    record = port.record(dispatch)
-    result = executor.execute(dispatch.stage, record, port.slot_record)
-    for token in result.tokens:
-        port.post_token(*token)
-    _log_faults(port.lane, result)
-    port.complete(dispatch.sequence, result.finished)
+        if dispatch.pass_number != record_of:
+            try:
+                record, record_of = port.record(dispatch), dispatch.pass_number
+            except SegmentError:
+                # The device has taken the order back meanwhile.
+                continue
+        result = executor.execute(dispatch.stage, record, port.slot_record)
+        for token in result.tokens:
+            port.post_token(*token)
+        _log_faults(port.lane, result)
+        port.complete(dispatch.sequence, result.finished)
 
 
 def _log_faults(lane: int, result: StageResult) -> None:

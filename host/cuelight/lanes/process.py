@@ -114,8 +114,10 @@ class LaneProcess:
             raise LaneError(f"Lane {self.lane} has not ended after {timeout_s:g} s; stop it.") from error
         for reader in self._readers:
             reader.join(5.0)
-        reason = self._told_error or (self._log[-1] if self._log else "it wrote nothing")
-        return LaneError(f"Lane {self.lane} ended with status {status} ({reason}); open the model again.")
+        if self._told_error:
+            return LaneError(f"Lane {self.lane} gave up: {self._told_error}")
+        last_words = self._log[-1].rstrip(".") if self._log else "it wrote nothing"
+        return LaneError(f"Lane {self.lane} ended with status {status} ({last_words}); open the model again.")
 
     def stop(self, timeout_s: float = 10.0) -> None:
         """Ask it to end, and after `timeout_s` seconds make it; a second call does nothing."""

@@ -1,0 +1,207 @@
+"""The engine against transformers, on the default model's own weights and on small random ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import LlamaForCausalLM
+
+from cuelight.engine.batch import Batch, Span
+from cuelight.engine.cache import KvCache
+from cuelight.engine.chat import ChatTemplate
+from cuelight.engine.config import block_positions, blocks_for, head_group, layer_ranges, load_config, stage_count
+from cuelight.engine.model import Llama
+from cuelight.engine.tokenizer import Tokenizer
+from cuelight.errors import ModelFileError
+
+from .play import TIE, Part, WatchedLlama, play
+from .tiny import save_model
+
+QUESTIONS = (
+    "What is gravity?",
+    "Write a short poem about a lighthouse keeper.",
+    "List three uses of a paper clip.",
+    "Explain, to a child of six, why the sky is blue and sunsets are red.",
+    "def fibonacci(n):\n    # continue this function\n",
+)
+NEW_TOKENS = 64
+
+
+def compare_with_reference(part: Part, reference: LlamaForCausalLM) -> list[str]:
+    """Check a greedy request against a model that sees what it wrote; returns a sentence for each tie."""
+    with torch.inference_mode():
+        expected = reference(torch.tensor([[*part.prompt, *part.ids]])).logits[0, len(part.prompt) - 1 : -1]
+    torch.testing.assert_close(torch.stack(part.logits), expected, rtol=0, atol=1e-3)
+    ties = []
+    for index, (token, row) in enumerate(zip(part.ids, expected, strict=True)):
+        if token != int(row.argmax()):
+            gap = float(row.max() - row[token])
+            assert gap < TIE, f"token {index} is {token} where transformers has {int(row.argmax())}, {gap} better"
+            ties.append(f"token {index}: {token}, {gap:.1e} below the best")
+    return ties
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_greedy_text_is_that_of_transformers(
+    question: str,
+    smollm: WatchedLlama,
+    smollm_directory: Path,
+    smollm_reference: LlamaForCausalLM,
+    record_property: Any,
+) -> None:
+    chat = ChatTemplate.load(smollm_directory).render([{"role": "user", "content": question}])
+    part = Part(Tokenizer(smollm_directory).encode(chat, opening=False), NEW_TOKENS)
+    play(smollm, [part], stages=stage_count(smollm.config))
+    assert len(part.tokens) == NEW_TOKENS
+    record_property("ties", compare_with_reference(part, smollm_reference))
+    expected = torch.stack(part.logits).log_softmax(dim=1)[range(NEW_TOKENS), part.ids]
+    torch.testing.assert_close(torch.tensor([token.logprob for token in part.tokens]), expected, rtol=0, atol=1e-4)
+
+
+def test_generate_of_transformers_gives_the_same_tokens(
+    smollm: WatchedLlama, smollm_directory: Path, smollm_reference: LlamaForCausalLM
+) -> None:
+    part = Part(Tokenizer(smollm_directory).encode("The stage manager gave the cue, and"), 24)
+    play(smollm, [part], stages=stage_count(smollm.config))
+    ids = torch.tensor([list(part.prompt)])
+    made = smollm_reference.generate(
+        ids, attention_mask=torch.ones_like(ids), max_new_tokens=24, min_new_tokens=24, do_sample=False, pad_token_id=0
+    )
+    # min_new_tokens forbids the end of text; nothing here comes near it.
+    assert made[0, ids.shape[1] :].tolist() == part.ids
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "grouped heads": {},
+    "one head for all": {"num_key_value_heads": 1},
+    "a head each": {"num_key_value_heads": 6},
+    "two head groups": {"num_attention_heads": 16, "num_key_value_heads": 16, "head_dim": 8},
+    "nine heads and three": {"hidden_size": 72, "num_attention_heads": 9, "num_key_value_heads": 3, "head_dim": 64},
+    "tied": {"tie_word_embeddings": True},
+    "wide heads": {"head_dim": 32},
+    "linear": {"rope_parameters": {"rope_type": "linear", "rope_theta": 10_000.0, "factor": 4.0}},
+    "dynamic": {"rope_parameters": {"rope_type": "dynamic", "rope_theta": 10_000.0, "factor": 2.0}},
+    "llama3": {
+        "rope_parameters": {
+            "rope_type": "llama3",
+            "rope_theta": 10_000.0,
+            "factor": 8.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 64,
+        }
+    },
+    "yarn": {
+        "rope_parameters": {
+            "rope_type": "yarn",
+            "rope_theta": 10_000.0,
+            "factor": 8.0,
+            "original_max_position_embeddings": 64,
+        }
+    },
+    "yarn with bounds": {
+        "rope_parameters": {
+            "rope_type": "yarn",
+            "rope_theta": 500_000.0,
+            "factor": 4.0,
+            "beta_fast": 16.0,
+            "beta_slow": 2.0,
+            "attention_factor": 1.25,
+            "original_max_position_embeddings": 128,
+            "truncate": False,
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_shapes_and_rope_rules_match_transformers(name: str, tmp_path: Path) -> None:
+    reference = save_model(tmp_path, **VARIANTS[name])
+    model = Llama.load(tmp_path)
+    # Longer than the context the scaled ones were trained on, and over several blocks.
+    tokens = np.random.default_rng(1).integers(0, model.config.vocabulary, 200).astype(np.int32)
+    logits = run(model, tokens, stages=4)
+    with torch.inference_mode():
+        expected = reference(torch.tensor(tokens[None].astype(np.int64))).logits[0]
+    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-3)
+    assert float(expected.std()) > 0.5
+
+
+def test_half_precision_and_sharded_weights_load(tmp_path: Path) -> None:
+    save_model(tmp_path / "whole", dtype=torch.bfloat16)
+    halves = LlamaForCausalLM.from_pretrained(tmp_path / "whole", dtype=torch.bfloat16)
+    halves.save_pretrained(tmp_path / "shards", max_shard_size="50KB")
+    assert len(list((tmp_path / "shards").glob("*.safetensors"))) > 2
+    tokens = np.arange(40, dtype=np.int32)
+    whole, shards = (run(Llama.load(tmp_path / name), tokens, stages=5) for name in ("whole", "shards"))
+    # Not halves.float(): that would keep rotary frequencies rounded to bfloat16.
+    reference: Any = LlamaForCausalLM.from_pretrained(tmp_path / "whole", dtype=torch.float32).eval()
+    with torch.inference_mode():
+        expected = reference(torch.tensor(tokens[None].astype(np.int64))).logits[0]
+    torch.testing.assert_close(whole, expected, rtol=0, atol=1e-3)
+    assert torch.equal(whole, shards)
+
+
+def test_stages_split_the_layers_without_changing_anything(tmp_path: Path) -> None:
+    save_model(tmp_path)
+    model = Llama.load(tmp_path)
+    tokens = np.arange(30, dtype=np.int32)
+    results = [run(model, tokens, stages=stages) for stages in range(4, model.config.layers + 4)]
+    assert all(torch.equal(result, results[0]) for result in results)
+
+
+def test_rows_split_over_threads_give_the_same_within_rounding(tmp_path: Path) -> None:
+    save_model(tmp_path)
+    tokens = np.arange(30, dtype=np.int32)
+    one = run(Llama.load(tmp_path), tokens, stages=4)
+    torch.set_num_threads(2)
+    try:
+        two = run(Llama.load(tmp_path), tokens, stages=4)
+    finally:
+        torch.set_num_threads(1)
+    torch.testing.assert_close(one, two, rtol=0, atol=1e-4)
+
+
+def test_geometry_follows_the_shape_of_the_model(tmp_path: Path, smollm_directory: Path) -> None:
+    smollm = load_config(smollm_directory)
+    assert (smollm.layers, smollm.heads, smollm.kv_heads, smollm.head_dim) == (30, 9, 3, 64)
+    assert smollm.eos_ids == {0, 2}
+    assert (block_positions(smollm), head_group(smollm), stage_count(smollm)) == (128, 3, 9)
+    assert [blocks_for(smollm, positions) for positions in (1, 128, 129)] == [1, 1, 2]
+    save_model(tmp_path, num_attention_heads=16, num_key_value_heads=16, head_dim=8)
+    other = load_config(tmp_path)
+    assert (block_positions(other), head_group(other), stage_count(other, 3)) == (64, 8, 5)
+
+
+@pytest.mark.parametrize("harm", ["missing", "truncated", "other shape", "no weights"])
+def test_damaged_weights_are_refused(harm: str, tmp_path: Path) -> None:
+    save_model(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    if harm == "no weights":
+        weights.unlink()
+    elif harm == "truncated":
+        weights.write_bytes(weights.read_bytes()[: weights.stat().st_size // 2])
+    else:
+        text = (tmp_path / "config.json").read_text()
+        old, new = {"missing": (4, 5), "other shape": (80, 96)}[harm]
+        key = {"missing": "num_hidden_layers", "other shape": "intermediate_size"}[harm]
+        assert f'"{key}": {old}' in text
+        (tmp_path / "config.json").write_text(text.replace(f'"{key}": {old}', f'"{key}": {new}'))
+    with pytest.raises(ModelFileError, match="fetch the model again"):
+        Llama.load(tmp_path)
+
+
+def run(model: Llama, tokens: np.ndarray[Any, np.dtype[np.int32]], *, stages: int) -> torch.Tensor:
+    """Logits of all positions of one sequence, run as one chunk through a scattered block table."""
+    count = blocks_for(model.config, len(tokens))
+    cache = KvCache(model.config, 2 * count + 1)
+    table = np.arange(2 * count, 0, -2, dtype=np.int32)
+    batch = Batch([Span(tokens, 0, table)], model.config)
+    hidden = model.embed(batch)
+    for layers in layer_ranges(model.config, stages):
+        hidden = model.run_layers(hidden, layers, batch, cache)
+    return model.logits(hidden)
