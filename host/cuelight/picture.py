@@ -22,6 +22,7 @@ __all__ = ["draw_timeline"]
 INK, FAINT, TRACK, LOAD, ZOOM = "#1f2933", "#7b8794", "#eef1f5", "#c5ccd6", "#d9a860"
 KV_INIT, DECODE = "#8d6bb8", "#f2a33a"
 LAYERS = LinearSegmentedColormap.from_list("layers", ["#a9dbd6", "#4ba3b0", "#1f6f8b", "#123f5a"])
+LABEL_LENGTH = 30
 HEIGHT = {Phase.PREFILL: 0.74, Phase.DECODE: 0.42}
 ENDS = {RetireReason.FINISHED: "finished", RetireReason.CANCELLED: "cancelled", RetireReason.LANE_LOST: "lane lost"}
 
@@ -118,7 +119,7 @@ def _draw_rows(
     axes: Axes, rows: list[RequestRow], timeline: Timeline, labels: Mapping[int, str], window: _Window | None = None
 ) -> None:
     axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
-    names = [labels.get(row.id, f"request {row.id:#010x}") for row in rows]
+    names = [_shorten(labels.get(row.id, f"request {row.id:#010x}")) for row in rows]
     axes.set_yticks(range(len(rows)), names, fontsize=10, color=INK)
     axes.tick_params(axis="y", length=0, pad=8)
     axes.tick_params(axis="x", colors=FAINT, labelsize=8.5, length=3)
@@ -143,6 +144,10 @@ def _draw_rows(
                     linewidth=0.8 if window else 0,
                     zorder=3,
                 )
+
+
+def _shorten(label: str) -> str:
+    return label if len(label) <= LABEL_LENGTH else f"{label[: LABEL_LENGTH - 1].rstrip()}…"
 
 
 def _name_bars(axes: Axes, index: int, bars: list[Bar], timeline: Timeline, window: _Window) -> None:
@@ -225,11 +230,11 @@ def _connect(figure: Figure, above: tuple[Axes, Axes], below: Axes, window: _Win
 
 
 def _title(figure: Figure, timeline: Timeline) -> None:
-    cycles = sorted(run.decision_cycles for one in timeline.passes for run in one.stages)
+    cycles = [run.decision_cycles for one in timeline.passes for run in one.stages]
     top = figure.get_figheight()
     text = f"{len(timeline.requests)} requests, {len(timeline.passes)} passes, {len(cycles)} stages dispatched"
     if cycles:
-        text += f", each decided in {cycles[len(cycles) // 2]} device cycles (median)"
+        text += f", each decided in {sum(cycles) / len(cycles):.1f} device cycles (mean)"
     figure.text(0.02, 1 - 0.34 / top, "Cuelight", fontsize=15, fontweight="bold", color=INK, va="center")
     figure.text(0.02, 1 - 0.64 / top, text, fontsize=9.5, color=FAINT, va="center")
     key = "tall: a chunk of the prompt    low: one token    ▾ first token"

@@ -27,6 +27,7 @@ PROMPTS = (
     "Write a short poem about the sea.",
     "What makes bread rise?",
 )
+NAMES = ("A", "B", "C")
 JOIN_AFTER = 12
 """Tokens of a chat after which the next one joins."""
 
@@ -63,7 +64,7 @@ def _make_folder(folder: Path) -> Path:
 
 
 def _titles() -> list[str]:
-    return [f"{chr(ord('A') + index)}: {prompt}" for index, prompt in enumerate(PROMPTS)]
+    return [f"{name}: {prompt}" for name, prompt in zip(NAMES, PROMPTS, strict=True)]
 
 
 def _chat(llm: LLM, console: Console, max_new_tokens: int, timeout_s: float) -> list[Stream]:
@@ -116,11 +117,11 @@ def _print_figures(console: Console, streams: Sequence[Stream], timeline: Timeli
     for heading in ("prompt", "tokens", "first token", "between", "slowest", "decisions", "cycles each"):
         table.add_column(heading, justify="right")
     rows = {row.id: row for row in timeline.requests}
-    for title, stream in zip(_titles(), streams, strict=True):
+    for name, stream in zip(NAMES, streams, strict=True):
         metrics = stream.metrics
         cycles = [bar.decision_cycles for bar in rows[stream.request.id].bars]
         table.add_row(
-            title,
+            name,
             str(metrics.prompt_tokens),
             str(metrics.new_tokens),
             _milliseconds(metrics.ttft_s),
@@ -132,7 +133,7 @@ def _print_figures(console: Console, streams: Sequence[Stream], timeline: Timeli
     runs = [run for one in timeline.passes for run in one.stages]
     total = str(sum(stream.metrics.new_tokens for stream in streams))
     cycles = [run.decision_cycles for run in runs]
-    table.add_row("[bold]together[/]", "", total, "", "", "", str(len(runs)), _mean(cycles))
+    table.add_row("all", "", total, "", "", "", str(len(runs)), _mean(cycles))
     console.print(table)
     shared = sum(one.decode_rows + one.chunks > 1 for one in timeline.passes)
     console.print(

@@ -68,5 +68,4 @@ def _describe(stream: Stream, text: str) -> dict[str, object]:
 
 
 def _title(arguments: argparse.Namespace) -> str:
-    text = " ".join((arguments.prompt or "standard input").split())
-    return text if len(text) <= 28 else f"{text[:27]}…"
+    return " ".join((arguments.prompt or "standard input").split())
