@@ -119,6 +119,7 @@ class Core(wiring.Component):
         self._target = Signal(3)
         self._slot = Signal(bits)
         self._seat = Signal(8)
+        self._advancing = Signal()
         self._select = Signal(5)
         self._walk = Signal(TIERS)
         self._walk_tier = Signal(2)
@@ -323,9 +324,10 @@ class Core(wiring.Component):
                 self._strobe(m, "reset_end")
                 report(m, self.step, CommitKind.GROUP_READY, lane=group)
         with m.Elif(self._job == Job.LOOP):
-            with m.If(leaving):
+            with m.If(leaving & ~self._advancing):
                 retire_seated()
             with m.Elif(self._select != self._of(passes, "count", group)):
+                m.d.sync += self._advancing.eq(1)
                 with m.If(self._of(self.seats, "seated", group).bit_select(entry.seat[: self._params.seat_bits], 1)):
                     m.d.sync += [self._seat.eq(entry.seat), self._current.eq(Step.ADVANCE)]
                     self._fetch(m, entry.slot)
@@ -354,7 +356,7 @@ class Core(wiring.Component):
                 )
         with m.Elif(self._of(self._dispatchers, "due", group)):
             self._strobe(m, "loop")
-            m.d.sync += [self._job.eq(Job.LOOP), self._select.eq(0)]
+            m.d.sync += [self._job.eq(Job.LOOP), self._select.eq(0), self._advancing.eq(0)]
             report(m, self.step, CommitKind.LOOP_POINT, lane=group, id=number)
         with m.Elif(leaving & ~alive):
             retire_seated()
