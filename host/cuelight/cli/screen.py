@@ -47,7 +47,7 @@ class _Panels:
         self._texts = [""] * len(titles)
         self._notes = [""] * len(titles)
         self._whole = False
-        self._live = Live(self, console=console, refresh_per_second=15, vertical_overflow="visible")
+        self._live = Live(self, console=console, refresh_per_second=10, vertical_overflow="visible")
 
     def add(self, index: int, piece: str) -> None:
         self._texts[index] += piece
@@ -82,7 +82,7 @@ class _Panels:
 
     def _panel(self, index: int, width: int, lines: int) -> Panel:
         done = bool(self._notes[index])
-        text = Text(self._texts[index] + ("" if done else "▌"))
+        text = Text(self._texts[index] + ("" if done or not self._texts[index] else "▌"))
         wrapped = text.wrap(self._console, width)
         shown = wrapped if self._whole else wrapped[-lines:]
         colour = COLOURS[index % len(COLOURS)]
