@@ -25,6 +25,7 @@ from cuelight.stream import Metrics, Stream
 __all__ = ["LLM", "Metrics", "Stream"]
 
 DEFAULT_KV_POSITIONS = 16_384
+DEFAULT_NEW_TOKENS = 256
 
 
 class LLM:
@@ -42,18 +43,20 @@ class LLM:
         The scheduler, for status and trace.
     directory : Path
         Directory of the model.
+    lanes : tuple of LaneProcess
+        Its lanes, by lane group.
     """
 
     def __init__(self, directory: Path, device: Device, lanes: Sequence[LaneProcess]) -> None:
         self.directory = directory
         self.device = device
-        self._lanes = tuple(lanes)
+        self.lanes = tuple(lanes)
         self._tokenizer = Tokenizer(directory)
         self._template: ChatTemplate | None = None
         self._lost: set[int] = set()
         self._closing = threading.Event()
         self._close_once = threading.Lock()
-        for group, lane in enumerate(self._lanes):
+        for group, lane in enumerate(self.lanes):
             threading.Thread(
                 target=self._watch, args=(group, lane), name=f"cuelight-watch-{group}", daemon=True
             ).start()
@@ -68,6 +71,7 @@ class LLM:
         context: int | None = None,
         kv_positions: int = DEFAULT_KV_POSITIONS,
         layers_per_stage: int = 5,
+        threads: int = 0,
         progress: Progress = silent,
     ) -> Self:
         """Load a model and start its lanes; the first time, fetch it and build the twin.
@@ -86,6 +90,8 @@ class LLM:
             Positions the KV cache of a lane holds, all its requests together.
         layers_per_stage : int
             Layers that one stage covers.
+        threads : int
+            Threads of a lane; 0 divides the processors by the lanes.
         progress : callable
             Told how far fetching and loading are.
 
@@ -114,7 +120,13 @@ class LLM:
             workers = []
             for lane in range(lanes):
                 worker = LaneProcess(
-                    opened.segment.path, lane, directory, stages=stages, blocks=blocks, progress=progress
+                    opened.segment.path,
+                    lane,
+                    directory,
+                    stages=stages,
+                    blocks=blocks,
+                    threads=threads,
+                    progress=progress,
                 )
                 undo.callback(worker.stop)
                 workers.append(worker)
@@ -138,10 +150,14 @@ class LLM:
             self._template = ChatTemplate.load(self.directory)
         return self._tokenizer.encode(self._template.render(prompt), opening=False)
 
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Text of token ids; special tokens are left out."""
+        return self._tokenizer.decode(tokens)
+
     def generate(
         self,
         prompt: str | Sequence[Mapping[str, str]],
-        max_new_tokens: int = 256,
+        max_new_tokens: int | None = None,
         *,
         temperature: float = 0.0,
         seed: int | None = None,
@@ -154,8 +170,8 @@ class LLM:
         ----------
         prompt : str or sequence of mappings
             Text to go on from, or messages with `role` and `content`.
-        max_new_tokens : int
-            New tokens at most.
+        max_new_tokens : int, optional
+            New tokens at most; 256, or what the context leaves where that is less, if left out.
         temperature : float
             0 is greedy.
         seed : int, optional
@@ -181,6 +197,8 @@ class LLM:
         """
         tokens = self.encode(prompt)
         seed = secrets.randbits(64) if seed is None else seed
+        if max_new_tokens is None:
+            max_new_tokens = max(1, min(DEFAULT_NEW_TOKENS, self.device.context - len(tokens)))
         request = self.device.submit(
             tokens,
             max_new_tokens,
@@ -190,14 +208,14 @@ class LLM:
             seed=seed,
             timeout_s=timeout_s,
         )
-        return Stream(request, seed, self._tokenizer.decode)
+        return Stream(request, seed, self.decode)
 
     def close(self) -> None:
         """End generations, lanes and device; a second call does nothing."""
         with self._close_once:
             self._closing.set()
             self.device.stop()
-            for lane in self._lanes:
+            for lane in self.lanes:
                 lane.stop()
             self.device.close()
 
@@ -211,7 +229,7 @@ class LLM:
 
     def _emptiest_group(self) -> int:
         live = [request.group for request in self.device.requests]
-        groups = range(len(self._lanes))
+        groups = range(len(self.lanes))
         return min([group for group in groups if group not in self._lost] or groups, key=live.count)
 
     def _watch(self, group: int, lane: LaneProcess) -> None:

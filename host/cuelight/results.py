@@ -7,6 +7,7 @@ import time
 
 from cuelight.commands import Commands
 from cuelight.errors import CuelightError, DeviceLost, LaneError, TransportError
+from cuelight.lanes.faults import LaneFault
 from cuelight.lanes.types import LaneToken, TokenStatus
 from cuelight.regmap import COUNTERS, FIFO, IDENTITY, Counters, Fifo, FifoRetireHead, Identity, RetireReason
 from cuelight.request import Finish, Request
@@ -126,8 +127,8 @@ class Results:
         try:
             if token.finish not in _FINISH:
                 raise LaneError(
-                    f"Lane {lane} gave up on request {request.id:#010x} with error {token.token}; "
-                    "look at the lane's log and submit it again."
+                    f"Lane {lane} gave up on request {request.id:#010x} ({_describe_fault(token)}); "
+                    "correct the request or restart the lane."
                 )
             request.deliver(token.position, token.token, token.logprob, _FINISH[token.finish])
         except LaneError as error:
@@ -170,3 +171,9 @@ class Results:
     def _check_identity(self) -> None:
         if self._transport.read64(IDENTITY + Identity.BOOT_NONCE) != self._nonce:
             raise DeviceLost("The device was reset, so its requests are lost; open it again and submit them again.")
+
+
+def _describe_fault(token: LaneToken) -> str:
+    if token.finish == TokenStatus.LANE_ERROR and token.token in {*LaneFault}:
+        return LaneFault(token.token).name.lower().replace("_", " ")
+    return f"error {token.token}, status {token.finish}"

@@ -29,9 +29,9 @@ from cuelight.lanes.port import LanePort
 from cuelight.lanes.types import Dispatch, TokenStatus
 from cuelight.regmap import COUNTERS, GROUP, PAGE, CommitKind, Counters, Group, Page, RejectReason
 
+from .checks import WAIT_S, assert_at_rest, until
 from .lane import STAGES, InstantLane, expected_token
 
-WAIT_S = 30.0
 SLOTS = 64
 SEATS = 16
 BLOCKS = 40
@@ -51,25 +51,6 @@ def lane_of(device: Device, lane: int = 0, gate: Callable[[Dispatch], None] | No
     thread.start()
     yield thread
     thread.stop()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-
-
-def assert_at_rest(device: Device) -> None:
-    """Every slot, seat and KV block is back, on the device and on the host, and both agree."""
-    until(lambda: not device.requests)
-    status = device.status()
-    assert status.active == 0
-    assert status.offered is not None
-    for index, group in enumerate(status.groups):
-        assert (group.queued, group.seated, group.decoding) == (0, 0, 0)
-        assert group.kv_free == group.kv_blocks == device._room.free_blocks(index)
-    assert device._room.free_slots == SLOTS
 
 
 def check_tokens(request: Request, prompt: list[int]) -> None:

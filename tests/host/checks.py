@@ -1,0 +1,30 @@
+"""What several tests of the driver check."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from cuelight.device import Device
+
+WAIT_S = 60.0
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that must come."""
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def assert_at_rest(device: Device) -> None:
+    """Every slot, seat and KV block is back, on the device and on the host, and both agree."""
+    until(lambda: not device.requests)
+    status = device.status()
+    assert status.active == 0
+    assert status.offered is not None
+    for index, group in enumerate(status.groups):
+        assert (group.queued, group.seated, group.decoding) == (0, 0, 0)
+        assert group.kv_free == group.kv_blocks == device._room.free_blocks(index)
+    assert device._room.free_slots == status.slots

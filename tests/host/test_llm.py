@@ -1,0 +1,261 @@
+"""Text through the twin and lane processes, on a small random model: many at once, and what goes wrong."""
+
+import os
+import random
+import shutil
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from cuelight import LLM, Finish, Stream
+from cuelight.engine.convert import convert
+from cuelight.errors import (
+    ChatTemplateError,
+    CuelightError,
+    DeviceClosed,
+    InvalidArgument,
+    LaneError,
+    NoKvCredit,
+    PromptTooLong,
+    Timeout,
+    UnknownDevice,
+    UnknownModel,
+    UnknownTier,
+)
+
+from ..engine.tiny import write_gguf
+from .checks import WAIT_S, assert_at_rest, until
+
+TIE = 2e-4
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    write_gguf(folder / "tiny.gguf")
+    convert(folder / "tiny.gguf", folder)
+    return folder
+
+
+def open_llm(model: Path, lanes: int = 2) -> LLM:
+    return LLM.open(model, lanes=lanes, kv_positions=4096, layers_per_stage=1, threads=1)
+
+
+@pytest.fixture(scope="module")
+def llm(model: Path) -> Iterator[LLM]:
+    with open_llm(model) as llm:
+        yield llm
+
+
+def children() -> set[str]:
+    """Processes of this one that run."""
+    tasks = Path("/proc/self/task").iterdir()
+    return {pid for task in tasks for pid in (task / "children").read_text().split()}
+
+
+def segments() -> set[Path]:
+    """Shared segments of this process."""
+    return set(Path("/dev/shm").glob(f"cuelight-{os.getpid()}-*"))
+
+
+def make_prompt(chance: random.Random) -> str:
+    return "".join(chance.choices("abcdefgh,.!?", k=chance.randrange(1, 180)))
+
+
+def assert_same(stream: Stream, alone: Stream) -> None:
+    """The tokens that came are those it gives alone, up to where rounding may decide."""
+    assert stream.request.prompt_tokens == alone.request.prompt_tokens
+    for token, other in zip(stream.request.received, alone.request.received, strict=False):
+        if token.token != other.token:
+            assert abs(token.logprob - other.logprob) < TIE
+            return
+        assert token.logprob == pytest.approx(other.logprob, abs=1e-3)
+
+
+def test_a_text_is_the_same_alone_and_among_many_that_join_leave_and_are_cancelled(llm: LLM) -> None:
+    chance = random.Random(1)
+    prompts = [make_prompt(chance) for _ in range(24)]
+    alone = [llm.generate(prompt, 24) for prompt in prompts[:1]]
+    for prompt in prompts[1:]:
+        alone[-1].text(WAIT_S)
+        alone.append(llm.generate(prompt, 24))
+    alone[-1].text(WAIT_S)
+    assert_at_rest(llm.device)
+
+    def work(seed: int) -> None:
+        chance = random.Random(seed)
+        for _ in range(12):
+            index = chance.randrange(len(prompts))
+            stream = llm.generate(prompts[index], 24, tier=chance.randrange(4))
+            if chance.random() < 0.4:
+                for _, _ in zip(range(chance.randrange(8)), stream.request.tokens(WAIT_S), strict=False):
+                    pass
+                stream.cancel()
+            stream.text(WAIT_S)
+            assert_same(stream, alone[index])
+            if stream.finish is not Finish.CANCELLED:
+                assert len(stream.request.received) == len(alone[index].request.received)
+                assert stream.finish is alone[index].finish
+
+    with ThreadPoolExecutor(16) as pool:
+        for done in [pool.submit(work, seed) for seed in range(16)]:
+            done.result(4 * WAIT_S)
+    assert_at_rest(llm.device)
+    status = llm.device.status()
+    assert status.counters.admitted == status.counters.retired == 24 + 16 * 12
+    assert all(lane.passes for lane in status.lanes)
+
+
+def test_pieces_add_up_and_can_be_read_again(llm: LLM) -> None:
+    stream = llm.generate("cde", 20)
+    pieces = list(stream.pieces(WAIT_S))
+    tokens = [token.token for token in stream.request.received if token.finish is not Finish.END_OF_TEXT]
+    assert "".join(pieces) == llm.decode(tokens) == stream.text(WAIT_S)
+    assert all(pieces)
+    metrics = stream.metrics
+    assert (metrics.prompt_tokens, metrics.new_tokens) == (3, len(stream.request.received))
+    assert metrics.ttft_s is not None
+    assert metrics.ttft_s > 0
+    assert len(metrics.itl_s) == metrics.new_tokens - 1
+    assert set(metrics.to_dict()) == {"prompt_tokens", "new_tokens", "ttft_s", "median_itl_s", "max_itl_s"}
+
+
+def test_new_tokens_are_what_the_context_leaves_unless_told_otherwise(llm: LLM) -> None:
+    stream = llm.generate("c" * 240)
+    assert stream.request.max_new_tokens == llm.device.context - 240 == 16
+    stream.text(WAIT_S)
+
+
+def test_a_seed_decides_what_is_drawn(llm: LLM) -> None:
+    streams = [llm.generate("cde", 30, temperature=2.0, seed=seed) for seed in (5, 5, 6)]
+    same, again, other = (stream.text(WAIT_S) for stream in streams)
+    assert same == again != other
+    assert llm.generate("cde", 1, temperature=1.0).seed != llm.generate("cde", 1, temperature=1.0).seed
+
+
+@pytest.mark.parametrize(
+    ("prompt", "arguments", "error"),
+    [
+        ("a" * 250, {"max_new_tokens": 7}, PromptTooLong),
+        ("a" * 256, {}, PromptTooLong),
+        ("", {}, InvalidArgument),
+        ("a", {"tier": 4}, UnknownTier),
+        ("a", {"max_new_tokens": 0}, InvalidArgument),
+        ("a", {"temperature": -1.0}, InvalidArgument),
+        ([{"role": "user", "content": "Hello"}], {}, ChatTemplateError),
+    ],
+)
+def test_what_cannot_be_right_is_refused_in_a_sentence(
+    llm: LLM, prompt: str, arguments: dict[str, float], error: type[CuelightError]
+) -> None:
+    with pytest.raises(error) as refusal:
+        llm.generate(prompt, **arguments)  # type: ignore[arg-type]
+    assert str(refusal.value).endswith(".")
+    assert "\n" not in str(refusal.value)
+    assert_at_rest(llm.device)
+
+
+def test_a_lane_that_refuses_one_request_goes_on_with_the_others(llm: LLM) -> None:
+    good = llm.generate("cde", 20)
+    bad = llm.device.submit([1000], 5, group=good.request.group)
+    with pytest.raises(LaneError, match="unknown token"):
+        bad.result(WAIT_S)
+    good.text(WAIT_S)
+    assert_at_rest(llm.device)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"model": "no-such-model"}, UnknownModel),
+        ({"device": "pcie:0000:65:00.0"}, UnknownDevice),
+        ({"context": 257}, InvalidArgument),
+        ({"lanes": 0}, InvalidArgument),
+        ({"lanes": 9}, InvalidArgument),
+        ({"layers_per_stage": 0}, InvalidArgument),
+    ],
+)
+def test_what_cannot_be_opened_is_refused_in_a_sentence(
+    model: Path, arguments: dict[str, object], error: type[CuelightError]
+) -> None:
+    with pytest.raises(error) as refusal:
+        LLM.open(**{"model": model} | arguments)  # type: ignore[arg-type]
+    assert str(refusal.value).endswith(".")
+
+
+def test_a_lane_that_cannot_load_its_weights_leaves_nothing_behind(model: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(model, broken)
+    weights = next(broken.glob("*.safetensors"))
+    weights.write_bytes(weights.read_bytes()[:-1000])
+    before = children(), segments()
+    with pytest.raises(LaneError, match=r"\.safetensors"):
+        open_llm(broken)
+    assert (children(), segments()) == before
+
+
+def test_a_request_larger_than_the_cache_is_refused(model: Path) -> None:
+    with LLM.open(model, kv_positions=64, layers_per_stage=1, threads=1) as llm:
+        with pytest.raises(PromptTooLong):
+            llm.generate("a" * 60, 5)
+        held = llm.generate("a" * 4, 60)
+        with pytest.raises(NoKvCredit):
+            llm.generate("a", 1, timeout_s=0)
+        held.cancel()
+        llm.generate("a", 1, timeout_s=WAIT_S).text(WAIT_S)
+        assert_at_rest(llm.device)
+
+
+def test_a_lane_that_stands_still_costs_no_more_than_a_timeout(model: Path) -> None:
+    with open_llm(model, lanes=1) as llm:
+        stream = llm.generate("cde", 200)
+        next(stream.request.tokens(WAIT_S))
+        os.kill(llm.lanes[0].pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(Timeout):
+                # What came before it stood still is read first.
+                list(stream.pieces(0.5))
+        finally:
+            os.kill(llm.lanes[0].pid, signal.SIGCONT)
+        stream.text(WAIT_S)
+        assert_at_rest(llm.device)
+
+
+def test_a_lane_that_dies_fails_its_requests_and_no_others(model: Path) -> None:
+    with open_llm(model) as llm:
+        streams = [llm.generate("cde", 240) for _ in range(6)]
+        for stream in streams:
+            next(stream.request.tokens(WAIT_S))
+        lost = [stream for stream in streams if stream.request.group == 0]
+        kept = [stream for stream in streams if stream.request.group == 1]
+        assert lost
+        assert kept
+        os.kill(llm.lanes[0].pid, signal.SIGKILL)
+        for stream in lost:
+            with pytest.raises(LaneError, match="Lane 0 ended"):
+                stream.text(WAIT_S)
+        for stream in kept:
+            assert stream.text(WAIT_S) == kept[0].text(WAIT_S)
+        assert_at_rest(llm.device)
+        assert llm.generate("cde", 2).request.group == 1
+        os.kill(llm.lanes[1].pid, signal.SIGKILL)
+        until(lambda: len(llm._lost) == 2)
+        with pytest.raises(LaneError, match="open the model again"):
+            llm.generate("cde", 2)
+
+
+def test_closing_ends_what_is_under_way_and_the_lanes(model: Path) -> None:
+    llm = open_llm(model)
+    stream = llm.generate("cde", 240)
+    next(stream.request.tokens(WAIT_S))
+    llm.close()
+    with pytest.raises(DeviceClosed):
+        stream.text(WAIT_S)
+    with pytest.raises(DeviceClosed):
+        llm.generate("cde", 1)
+    assert [lane._process.poll() for lane in llm.lanes] == [0, 0]
+    assert not llm.device.segment.path.exists()
+    llm.close()
