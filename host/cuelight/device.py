@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import threading
 from collections.abc import Callable, Sequence
@@ -41,6 +42,7 @@ __all__ = ["Device"]
 
 _MAJOR = 1
 _RESET_S = 5.0
+_EXIT_S = 1.0
 
 
 class Device:
@@ -79,6 +81,8 @@ class Device:
         self._block_positions = 1
         self._closing = threading.Lock()
         self._closed = False
+        # A program that ends without closing must not pull the transport from under the results' thread.
+        atexit.register(self.close, _EXIT_S)
 
     @classmethod
     def open(
@@ -365,9 +369,12 @@ class Device:
             if self._closed:
                 return
             self._closed = True
-            self.stop(timeout_s)
-            self._results.stop()
-            self._transport.close()
+            try:
+                self.stop(timeout_s)
+            finally:
+                self._results.stop()
+                self._transport.close()
+                atexit.unregister(self.close)
 
     def __enter__(self) -> Self:
         return self

@@ -17,7 +17,7 @@ from cuelight.engine.config import block_positions, blocks_for, load_config, sta
 from cuelight.engine.progress import Progress, silent
 from cuelight.engine.tokenizer import Tokenizer
 from cuelight.engine.weights import DEFAULT_MODEL, resolve
-from cuelight.errors import DeviceClosed, InvalidArgument
+from cuelight.errors import CuelightError, InvalidArgument
 from cuelight.lanes.process import LaneProcess
 from cuelight.request import DEFAULT_TIMEOUT_S
 from cuelight.stream import Metrics, Stream
@@ -214,10 +214,12 @@ class LLM:
         """End generations, lanes and device; a second call does nothing."""
         with self._close_once:
             self._closing.set()
-            self.device.stop()
-            for lane in self.lanes:
-                lane.stop()
-            self.device.close()
+            try:
+                self.device.stop()
+            finally:
+                for lane in self.lanes:
+                    lane.stop()
+                self.device.close()
 
     def __enter__(self) -> Self:
         return self
@@ -236,5 +238,5 @@ class LLM:
         error = lane.wait()
         if not self._closing.is_set():
             self._lost.add(group)
-            with contextlib.suppress(DeviceClosed):
+            with contextlib.suppress(CuelightError):
                 self.device.reset_group(group, error)
