@@ -15,6 +15,7 @@ from cuelight.errors import (
     DeviceBusy,
     DeviceClosed,
     DeviceFull,
+    DeviceLost,
     InvalidArgument,
     LaneError,
     NoKvCredit,
@@ -27,7 +28,7 @@ from cuelight.errors import (
 )
 from cuelight.lanes.port import LanePort
 from cuelight.lanes.types import Dispatch, TokenStatus
-from cuelight.regmap import COUNTERS, GROUP, PAGE, CommitKind, Counters, Group, Page, RejectReason
+from cuelight.regmap import COUNTERS, GROUP, IDENTITY, PAGE, CommitKind, Counters, Group, Identity, Page, RejectReason
 
 from .checks import WAIT_S, assert_at_rest, until
 from .lane import STAGES, InstantLane, expected_token
@@ -380,6 +381,28 @@ def test_a_lost_lane_fails_its_requests_and_no_others(device: Device) -> None:
             device.submit([1], 1)
         check_tokens(device.submit([1], 1, group=1), [1])
         assert_at_rest(device)
+
+
+def test_a_lost_device_fails_all_that_lives_and_hangs_nobody(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lose(*_: int) -> int:
+        raise DeviceLost("The device is gone.")
+
+    request = device.submit([1], 1)
+    for access in ("read32", "read64", "write32", "write64"):
+        monkeypatch.setattr(device.transport, access, lose)
+    for call in (lambda: request.result(WAIT_S), lambda: device.submit([1], 1), lambda: device.admit(1), device.status):
+        with pytest.raises(DeviceLost, match="gone"):
+            call()
+    device.close()
+
+
+def test_a_device_that_was_reset_has_lost_its_requests(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    read64 = device.transport.read64
+    request = device.submit([1], 1)
+    nonce = IDENTITY + Identity.BOOT_NONCE
+    monkeypatch.setattr(device.transport, "read64", lambda offset: read64(offset) ^ (offset == nonce))
+    with pytest.raises(DeviceLost, match="was reset"):
+        request.result(WAIT_S)
 
 
 @pytest.mark.parametrize(
