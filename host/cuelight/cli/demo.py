@@ -24,7 +24,7 @@ __all__ = ["run_demo"]
 
 PROMPTS = (
     "Why is the sky blue?",
-    "Write a short poem about the sea.",
+    "Write a poem about the sea.",
     "What makes bread rise?",
 )
 NAMES = ("A", "B", "C")
