@@ -32,6 +32,7 @@ CANCEL = 0xFFFF_FFFF
 
 _MASK = 0xFFFF_FFFF
 _SETTLE_S = 1.0
+_DEPTH = 64
 _UNCLAIMED = 1024
 
 _REMEDIES = {
@@ -99,7 +100,7 @@ class Commands:
         counted, self._lost = self._read_counts()
         head = FifoRejectHead.unpack(transport.read64(FIFO + Fifo.REJECT_HEAD))
         queued = counted - self._lost
-        self._popped = queued - ((queued - head.index) & 0xFFFF) if head.valid else queued
+        self._popped = (queued - ((queued - head.index) & 0xFFFF if head.valid else 0)) & _MASK
 
     def admit(self, attributes: PageSchedAttr, stage: int, prepare: Callable[[int], None]) -> int:
         """Admit a request into the slot that the device offers.
@@ -162,21 +163,28 @@ class Commands:
             deadline = time.monotonic() + _SETTLE_S
             while self._popped != (counted - lost) & _MASK:
                 head = FifoRejectHead.unpack(self._transport.read64(FIFO + Fifo.REJECT_HEAD))
-                if not head.valid or head.index != self._popped & 0xFFFF:
-                    if time.monotonic() > deadline:
-                        raise TransportError(
-                            "The device counts rejects that its FIFO does not show; "
-                            "let no other program pop this device's FIFOs."
-                        )
-                    continue
-                self._transport.write32(FIFO + Fifo.REJECT_POP, self._popped)
-                self._popped = (self._popped + 1) & _MASK
-                if head.page == 0 and head.id == self._in_flight and self._refusal is None:
-                    self._refusal = RejectReason(head.reason)
-                else:
-                    self.unclaimed.append(Reject(head.id, RejectReason(head.reason), head.page))
+                behind = (self._popped - head.index) & 0xFFFF
+                if head.valid and not behind:
+                    self._take(head)
+                elif head.valid and behind <= _DEPTH:
+                    # Counted here, but an interrupt came before its pop.
+                    self._transport.write32(FIFO + Fifo.REJECT_POP, (self._popped - behind) & _MASK)
+                elif time.monotonic() > deadline:
+                    raise TransportError(
+                        "The device counts rejects that its FIFO does not show; "
+                        "let no other program pop this device's FIFOs."
+                    )
             self._overflowed |= lost != self._lost
             self._lost = lost
+
+    def _take(self, head: FifoRejectHead) -> None:
+        reason = RejectReason(head.reason)
+        if head.page == 0 and head.id == self._in_flight and self._refusal is None:
+            self._refusal = reason
+        else:
+            self.unclaimed.append(Reject(head.id, reason, head.page))
+        index, self._popped = self._popped, (self._popped + 1) & _MASK
+        self._transport.write32(FIFO + Fifo.REJECT_POP, index)
 
     def _issue(self, request_id: int, stage: int) -> None:
         with self._fifo:

@@ -6,7 +6,6 @@ __all__ = [
     "BuildError",
     "ChatTemplateError",
     "CommandRefused",
-    "ConfigRefused",
     "CuelightError",
     "DeviceBusy",
     "DeviceClosed",
@@ -106,10 +105,6 @@ class NoKvCredit(CommandRefused):
 
 class GroupResetting(CommandRefused):
     """The lane group is being reset."""
-
-
-class ConfigRefused(CuelightError):
-    """The device refused a control write."""
 
 
 class DeviceBusy(CuelightError):

@@ -53,7 +53,7 @@ class Results:
         self._stopping = False
         head = FifoRetireHead.unpack(transport.read64(FIFO + Fifo.RETIRE_HEAD))
         retired = transport.read32(COUNTERS + Counters.RETIRED)
-        self._popped = retired - ((retired - head.index) & 0xFFFF) if head.valid else retired
+        self._popped = (retired - ((retired - head.index) & 0xFFFF if head.valid else 0)) & _MASK
         self._thread = threading.Thread(target=self._run, name="cuelight-results", daemon=True)
         self._thread.start()
 

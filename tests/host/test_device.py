@@ -1,3 +1,4 @@
+import contextlib
 import json
 import random
 import threading
@@ -28,7 +29,20 @@ from cuelight.errors import (
 )
 from cuelight.lanes.port import LanePort
 from cuelight.lanes.types import Dispatch, TokenStatus
-from cuelight.regmap import COUNTERS, GROUP, IDENTITY, PAGE, CommitKind, Counters, Group, Identity, Page, RejectReason
+from cuelight.regmap import (
+    COUNTERS,
+    FIFO,
+    GROUP,
+    IDENTITY,
+    PAGE,
+    CommitKind,
+    Counters,
+    Fifo,
+    Group,
+    Identity,
+    Page,
+    RejectReason,
+)
 
 from .checks import WAIT_S, assert_at_rest, until
 from .lane import STAGES, InstantLane, expected_token
@@ -455,6 +469,32 @@ def test_an_interrupted_admission_leaves_nothing_behind(device: Device, monkeypa
         monkeypatch.undo()
         with lane_of(device):
             assert_at_rest(device)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_an_interrupt_amid_a_refusal_loses_no_later_one(
+    device: Device, monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
+    write32 = device.transport.write32
+
+    def interrupt(offset: int, value: int) -> None:
+        if offset != FIFO + Fifo.REJECT_POP or threading.current_thread() is not threading.main_thread():
+            write32(offset, value)
+            return
+        if not before:
+            write32(offset, value)
+        raise KeyboardInterrupt
+
+    request = device.admit(stage=1)
+    monkeypatch.setattr(device.transport, "write32", interrupt)
+    with contextlib.suppress(CommandRefused), pytest.raises(KeyboardInterrupt):
+        request.run(2)
+    monkeypatch.undo()
+    for _ in range(3):
+        with pytest.raises(CommandRefused):
+            request.run(2)
+    assert request.cancel()
+    assert_at_rest(device)
 
 
 # ---------------------------------------------------------------------------------- status and trace
