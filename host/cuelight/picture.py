@@ -22,7 +22,7 @@ __all__ = ["draw_timeline"]
 INK, FAINT, TRACK, LOAD, ZOOM = "#1f2933", "#7b8794", "#eef1f5", "#c5ccd6", "#d9a860"
 KV_INIT, DECODE = "#8d6bb8", "#f2a33a"
 LAYERS = LinearSegmentedColormap.from_list("layers", ["#a9dbd6", "#4ba3b0", "#1f6f8b", "#123f5a"])
-LABEL_LENGTH = 30
+LABEL_LENGTH = 34
 HEIGHT = {Phase.PREFILL: 0.74, Phase.DECODE: 0.42}
 ENDS = {RetireReason.FINISHED: "finished", RetireReason.CANCELLED: "cancelled", RetireReason.LANE_LOST: "lane lost"}
 
@@ -86,7 +86,7 @@ def _stack(figure: Figure, heights: list[float], margins: _Margins) -> list[Axes
     total = figure.get_figheight()
     panels, top = [], total - margins.top
     for height, gap in zip(heights, (*margins.gaps, 0.0), strict=True):
-        panels.append(figure.add_axes((0.165, (top - height) / total, 0.765, height / total)))
+        panels.append(figure.add_axes((0.185, (top - height) / total, 0.745, height / total)))
         top -= height + gap
     return panels
 

@@ -24,8 +24,8 @@ __all__ = ["run_demo"]
 
 PROMPTS = (
     "Why is the sky blue?",
-    "Write a poem about the sea.",
-    "What makes bread rise?",
+    "Describe a morning by the sea.",
+    "How do plants make their food?",
 )
 NAMES = ("A", "B", "C")
 JOIN_AFTER = 12
