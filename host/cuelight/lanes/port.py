@@ -61,7 +61,7 @@ class LanePort:
         self._device_bell = self._header.ctypes.data + regmap.Segment.DEVICE_BELL
         self._host_bell = self._header.ctypes.data + regmap.Segment.HOST_BELL
         self._shape = self._segment.shape
-        self._sequence = ctypes.c_uint32(int(self._memory[regmap.LanePort.EXPECTED // 4]))
+        self._sequence = ctypes.c_uint32(self._first_sequence())
         self._posted = self._native.cuelight_port_posted(self._port, self._shape.tokens)
         self._stamps: dict[int, int] = {}
         self._raw_dispatch = (ctypes.c_uint64 * 2)()
@@ -193,6 +193,12 @@ class LanePort:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _first_sequence(self) -> int:
+        expected = int(self._memory[regmap.LanePort.EXPECTED // 4])
+        done = regmap.LanePort.DONE + expected % regmap.LanePort.DONE_COUNT * regmap.LanePort.DONE_STRIDE
+        reported = int(self._memory[(done + regmap.Completion.BATCH_DONE) // 4]) == expected
+        return next_sequence(expected) if reported and expected else expected
 
     def _dispatch(self) -> Dispatch:
         head = regmap.DispatchHead.unpack(self._raw_dispatch[0])

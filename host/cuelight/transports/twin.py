@@ -59,9 +59,9 @@ class TwinTransport:
         polling: bool = False,
         progress: Callable[[str, float], object] | None = None,
     ) -> None:
+        shape = Shape(lanes, slots, seats, tokens, context, blocks)
         self._library = _load(slots, seats, lanes, progress)
-        self._segment = Segment.create(Shape(lanes, slots, seats, tokens, context, blocks))
-        shape = self._segment.shape
+        self._segment = Segment.create(shape)
         handle = self._library.cuelight_twin_open(
             self._segment.descriptor,
             shape.size,
@@ -145,11 +145,13 @@ class TwinTransport:
         return events
 
     def close(self) -> None:
-        """Stop the thread and remove the segment; whoever waits is woken. A second call does nothing."""
+        """Stop the thread, ask the lanes to end and remove the segment; whoever waits is woken. Can be called again."""
         if self._closed:
             return
         self._closed = True
         self._library.cuelight_twin_close(self._handle)
+        for lane in range(self._segment.shape.lanes):
+            self._segment.set_stop(lane, True)
         self._segment.ring_host()
         self._segment.close()
 

@@ -174,9 +174,7 @@ class Twin {
         auto &top = model_.top;
         if (model_.cycles % time_cycles == 0) set_time();
         model_.settle(request);
-        const uint32_t bells = top.irq_retire | top.irq_reject << 1;
-        host_due_ |= (bells & ~bells_) != 0;
-        bells_ = bells;
+        watch_interrupts();
         answered_ = top.rsp_valid;
         answer_ = top.rsp_data;
         const bool accepted = request && top.req_ready;
@@ -184,9 +182,23 @@ class Twin {
         return accepted;
     }
 
+    // Notes what rises; to be called in every cycle, and in the last one that is only settled.
+    void watch_interrupts() {
+        const uint32_t interrupts = model_.top.irq_retire | model_.top.irq_reject << 1;
+        host_due_ |= (interrupts & ~interrupts_) != 0;
+        interrupts_ = interrupts;
+    }
+
     bool idle() {
         model_.settle();
         return model_.top.idle;
+    }
+
+    // Whether the device or its lanes' rings will change without another call.
+    bool busy() {
+        model_.settle();
+        watch_interrupts();
+        return !model_.top.idle || waiting();
     }
 
     // Dispatches that wait to be carried over. A lane has one outstanding at most: what still shows then was popped.
@@ -341,7 +353,7 @@ class Twin {
         if (lost_) return lost;
         set_time();
         const int status = work() ? ok : lost;
-        const bool left = !idle() || waiting();
+        const bool left = busy();
         const bool due = std::exchange(host_due_, false);
         lock.unlock();
         if (due) cuelight_bell_ring(host_bell_);
@@ -368,7 +380,7 @@ class Twin {
             }
         }
         trace_draining_ |= model_.top.irq_trace;
-        return !idle() || waiting();
+        return busy();
     }
 
     void run() {
@@ -429,7 +441,7 @@ class Twin {
     bool lost_ = false;
     bool answered_ = false;
     uint64_t answer_ = 0;
-    uint32_t bells_ = 0;
+    uint32_t interrupts_ = 0;
 
     std::atomic<int> callers_{0};
     std::atomic<bool> sleeping_{false}, closing_{false};
