@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import ConnectionPatch, Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from cuelight.errors import InvalidArgument
 from cuelight.regmap import RetireReason
 from cuelight.timeline import Bar, Phase, RequestRow, Timeline
 
@@ -34,6 +35,11 @@ def draw_timeline(timeline: Timeline, path: Path, labels: Mapping[int, str] | No
     ----------
     labels
         A title for request ids; others are named by their id.
+
+    Raises
+    ------
+    InvalidArgument
+        The file can't be written.
     """
     rows = list(timeline.requests)
     window = _pick_window(timeline)
@@ -60,7 +66,10 @@ def draw_timeline(timeline: Timeline, path: Path, labels: Mapping[int, str] | No
     _label_time(close, "bottom")
     _connect(figure, (whole, load), close, window)
     _title(figure, timeline)
-    figure.savefig(path, metadata={"Software": "cuelight"})
+    try:
+        figure.savefig(path, format="png", metadata={"Software": "cuelight"})
+    except OSError as error:
+        raise InvalidArgument(f"{path} can't be written ({error.strerror}); name another file.") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,13 @@ class Recording:
         return build_timeline(self.events, self.stage_count)
 
     def save(self, path: Path) -> None:
-        """Write it as JSON in the Trace Event Format."""
+        """Write it as JSON in the Trace Event Format.
+
+        Raises
+        ------
+        InvalidArgument
+            The file can't be written.
+        """
         content = {
             "traceEvents": trace_events(self.timeline(), self.events, self.labels),
             "displayTimeUnit": "ms",
@@ -46,7 +52,10 @@ class Recording:
                 ],
             },
         }
-        path.write_text(json.dumps(content))
+        try:
+            path.write_text(json.dumps(content))
+        except OSError as error:
+            raise InvalidArgument(f"{path} can't be written ({error.strerror}); name another file.") from error
 
     @classmethod
     def load(cls, path: Path) -> Self:

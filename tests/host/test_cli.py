@@ -85,6 +85,11 @@ def test_status_of_the_twin(capsys: pytest.CaptureFixture[str]) -> None:
             "Argument --tier: 'high' is no whole number of at least 0; see cuelight generate --help.",
         ),
         (
+            ["generate", "--trace", "no/such/folder/run.json", "hello"],
+            "Argument --trace: 'no/such/folder/run.json' can't be written, name another file; "
+            "see cuelight generate --help.",
+        ),
+        (
             ["generate", "--temperature", "nan"],
             "Argument --temperature: 'nan' is no number of at least 0; see cuelight generate --help.",
         ),
@@ -135,19 +140,33 @@ def test_an_error_of_the_package_is_told_and_any_other_is_not_hidden(
     """A bug of ours must show with its traceback."""
     import cuelight.device
 
-    def refuse(uri: str) -> None:
+    def refuse(uri: str, **_: object) -> None:
         raise DeviceFull("All 4 slots are in use; cancel one.")
 
     monkeypatch.setattr(cuelight.device.Device, "open", refuse)
     assert main(["status"]) == 1
     assert capsys.readouterr().err.endswith("cuelight: All 4 slots are in use; cancel one.\n")
 
-    def fail(uri: str) -> None:
+    def fail(uri: str, **_: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr(cuelight.device.Device, "open", fail)
     with pytest.raises(ZeroDivisionError):
         main(["status"])
+
+
+def test_an_interrupt_ends_without_a_word(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C is no error; shells expect 130."""
+    import cuelight.device
+
+    def interrupt(uri: str, **_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cuelight.device.Device, "open", interrupt)
+    assert main(["status"]) == 130
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_a_missing_package_names_its_extra(monkeypatch: pytest.MonkeyPatch, run_file: Path) -> None:

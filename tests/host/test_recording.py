@@ -81,6 +81,14 @@ def test_a_missing_file_is_refused_in_a_sentence(tmp_path: Path) -> None:
         Recording.load(tmp_path / "none.json")
 
 
+def test_a_place_that_cannot_be_written_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    """The trace and the picture alike."""
+    with pytest.raises(InvalidArgument, match=r"run\.json can't be written \(No such file or directory\)"):
+        record_run().save(tmp_path / "none" / "run.json")
+    with pytest.raises(InvalidArgument, match=r"run\.png can't be written \(No such file or directory\)"):
+        draw_timeline(record_run().timeline(), tmp_path / "none" / "run.png")
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("events", [record_run().events, (), record_run().events[:9]], ids=["run", "empty", "cut"])
 def test_a_picture_is_drawn(events: tuple[Any, ...], tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import math
+import os
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -56,7 +57,7 @@ def _add_generate(commands: Any) -> None:
     parser.add_argument("--temperature", type=_number(0), default=0.0, metavar="T", help="0 is greedy (default)")
     parser.add_argument("--seed", type=_whole(0), metavar="N", help="for temperatures above 0; drawn if left out")
     parser.add_argument("--tier", type=_whole(0), default=0, metavar="N", help="latency tier, 0 the highest (default)")
-    parser.add_argument("--trace", type=Path, metavar="FILE", help="write the run's trace, which Perfetto opens")
+    parser.add_argument("--trace", type=_output, metavar="FILE", help="write the run's trace, which Perfetto opens")
     parser.add_argument("--json", action="store_true", help="print one JSON object when done instead of text")
     _add_model(parser)
 
@@ -82,7 +83,7 @@ def _add_trace(commands: Any) -> None:
     text = "Show the events of a trace that `cuelight demo` or `cuelight generate --trace` wrote."
     parser = commands.add_parser("trace", help="read a recorded run", description=text)
     parser.add_argument("file", type=Path, help="the trace")
-    parser.add_argument("--png", type=Path, metavar="FILE", help="draw the run instead")
+    parser.add_argument("--png", type=_output, metavar="FILE", help="draw the run instead")
     parser.add_argument("--summary", action="store_true", help="print one line a request instead")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
 
@@ -93,6 +94,14 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--device", default="twin", metavar="URI", help="default: twin")
     parser.add_argument("--timeout", type=_number(0.001), default=120.0, metavar="S", help="a token (default: 120)")
+
+
+def _output(text: str) -> Path:
+    """Tell now and not after a long run that a file can't be written."""
+    path = Path(text)
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise argparse.ArgumentTypeError(f"{text!r} can't be written, name another file")
+    return path
 
 
 def _whole(least: int) -> Callable[[str], int]:

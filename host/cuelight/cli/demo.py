@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import queue
 import statistics
 import threading
@@ -60,6 +61,8 @@ def _make_folder(folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidArgument(f"{folder} can't be made ({error.strerror}); name another folder with --out.") from error
+    if not os.access(folder, os.W_OK):
+        raise InvalidArgument(f"{folder} can't be written to; name another folder with --out.")
     return folder
 
 

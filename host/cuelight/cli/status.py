@@ -19,7 +19,7 @@ def run_status(arguments: argparse.Namespace) -> None:
     """Print a device's status, as tables or as JSON."""
     with show_progress() as progress:
         progress("opening the device", 0)
-        device = Device.open(arguments.device)
+        device = Device.open(arguments.device, progress=progress)
     with device:
         status = device.status()
     if arguments.json:
