@@ -11,11 +11,15 @@ import torch
 
 from cuelight.engine.config import blocks_for
 from cuelight.engine.model import Llama
+from cuelight.engine.sampling import uniform
 from cuelight.lanes.cpu_executor import CpuExecutor
 from cuelight.lanes.types import Entry, LaneToken, PassRecord, SlotRecord, TokenStatus
 
 TIE = 1e-4
 """Closer than this, rounding may decide which of two tokens is the likeliest."""
+
+DRAWN_TIE = 1e-5
+"""A random number closer than this to the bound between two tokens may draw either."""
 
 
 class WatchedLlama(Llama):
@@ -119,14 +123,24 @@ def play(model: WatchedLlama, parts: Sequence[Part], *, stages: int, blocks: int
 
 def assert_same(part: Part, alone: Part) -> list[str]:
     """Check that a request went as it does alone; returns a sentence for each place where rounding decided."""
-    for position, (token, other) in enumerate(zip(part.ids, alone.ids, strict=True)):
+    for place, (token, other) in enumerate(zip(part.ids, alone.ids, strict=True)):
         if token != other:
-            best = alone.logits[position].topk(2).values
-            gap = float(best[0] - best[1])
-            assert gap < TIE, f"token {position} is {token}, alone {other}, and the best two are {gap} apart"
-            return [f"token {position}: {token} for {other}, logits {gap:.1e} apart"]
-        torch.testing.assert_close(part.logits[position], alone.logits[position], rtol=0, atol=1e-3)
+            margin, bound = (_greedy_margin, TIE) if part.temperature == 0 else (_drawn_margin, DRAWN_TIE)
+            apart = margin(alone, place)
+            assert apart < bound, f"token {place} is {token}, alone {other}, {apart} from being chosen otherwise"
+            return [f"token {place}: {token} for {other}, {apart:.1e} from being chosen otherwise"]
+        torch.testing.assert_close(part.logits[place], alone.logits[place], rtol=0, atol=1e-3)
     return []
+
+
+def _greedy_margin(part: Part, place: int) -> float:
+    best = part.logits[place].topk(2).values
+    return float(best[0] - best[1])
+
+
+def _drawn_margin(part: Part, place: int) -> float:
+    bounds = torch.softmax(part.logits[place].double() / part.temperature, dim=0).cumsum(dim=0)
+    return float((bounds - uniform(part.seed, part.tokens[place].position)).abs().min())
 
 
 def _endless(sizes: Sequence[int]) -> Iterator[int]:

@@ -50,7 +50,7 @@ def test_converted_model_runs_in_transformers_and_here_alike(whole: Path, tmp_pa
     convert(whole, tmp_path, lambda what, share: shares.append(share))
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
-    reference: Any = LlamaForCausalLM.from_pretrained(tmp_path).eval()
+    reference: Any = LlamaForCausalLM.from_pretrained(tmp_path)
     model = Llama.load(tmp_path)
     tokens = np.arange(90, dtype=np.int32)
     batch = Batch([Span(tokens, 0, np.array([1, 0], np.int32))], model.config)

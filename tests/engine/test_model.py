@@ -139,7 +139,7 @@ def test_half_precision_and_sharded_weights_load(tmp_path: Path) -> None:
     tokens = np.arange(40, dtype=np.int32)
     whole, shards = (run(Llama.load(tmp_path / name), tokens, stages=5) for name in ("whole", "shards"))
     # Not halves.float(): that would keep rotary frequencies rounded to bfloat16.
-    reference: Any = LlamaForCausalLM.from_pretrained(tmp_path / "whole", dtype=torch.float32).eval()
+    reference: Any = LlamaForCausalLM.from_pretrained(tmp_path / "whole", dtype=torch.float32)
     with torch.inference_mode():
         expected = reference(torch.tensor(tokens[None].astype(np.int64))).logits[0]
     torch.testing.assert_close(whole, expected, rtol=0, atol=1e-3)

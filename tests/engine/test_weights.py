@@ -163,6 +163,17 @@ def test_garbled_configuration_is_refused(content: str, tmp_path: Path) -> None:
         load_config(tmp_path)
 
 
+def test_what_a_killed_process_left_is_removed_after_a_day(tmp_path: Path, cache_folder: Path) -> None:
+    old, fresh = cache_folder / ".new-old", cache_folder / ".new-fresh"
+    for folder in (old, fresh):
+        folder.mkdir(parents=True)
+        (folder / "model-00001.safetensors").touch()
+    os.utime(old, (0, 0))
+    write_gguf(tmp_path / "a.gguf")
+    assert sorted(cache_folder.iterdir()) == sorted([fresh, old])
+    assert sorted([resolve(tmp_path / "a.gguf"), fresh]) == sorted(cache_folder.iterdir())
+
+
 def test_models_folder_is_under_the_cache_folder(cache_folder: Path) -> None:
     assert weights._models_folder() == cache_folder
     assert os.environ["XDG_CACHE_HOME"] in str(cache_folder)

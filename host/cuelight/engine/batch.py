@@ -47,7 +47,7 @@ class Peers(NamedTuple):
     requests
         Requests they belong to.
     blocks
-        The requests' blocks that hold what they attend to, shape (requests * n,), int64.
+        The requests' blocks that hold what they attend to, shape (requests * n,), int64; a range if consecutive.
     length
         Longest number of positions any of them attends to.
     mask
@@ -58,7 +58,7 @@ class Peers(NamedTuple):
     first: int
     last: int
     requests: int
-    blocks: torch.Tensor
+    blocks: torch.Tensor | range
     length: int
     mask: torch.Tensor | None
 
@@ -114,7 +114,7 @@ class Batch:
                     first=first,
                     last=row,
                     requests=len(members),
-                    blocks=torch.from_numpy(np.concatenate(tables).astype(np.int64)),
+                    blocks=_block_list(np.concatenate(tables)),
                     length=int(lengths.max()),
                     mask=_mask(lengths, single=len(members) == row - first),
                 )
@@ -129,7 +129,16 @@ def _groups(spans: Sequence[Span], block: int) -> list[list[int]]:
             singles.setdefault(-(-span.end // block), []).append(index)
         else:
             chunks.append([index])
+    for members in singles.values():
+        # Neighbours in the cache are read without a copy.
+        members.sort(key=lambda index: int(spans[index].table[0]))
     return [*singles.values(), *chunks]
+
+
+def _block_list(blocks: NDArray[np.int32]) -> torch.Tensor | range:
+    if bool((np.diff(blocks) == 1).all()):
+        return range(int(blocks[0]), int(blocks[0]) + len(blocks))
+    return torch.from_numpy(blocks.astype(np.int64))
 
 
 def _mask(lengths: NDArray[np.int64], single: bool) -> torch.Tensor | None:

@@ -49,7 +49,7 @@ class KvCache:
         target = self._rows[layer]
         target.index_put_((blocks, offsets), rows.view(-1, *target.shape[2:]))
 
-    def read(self, layer: int, blocks: torch.Tensor, requests: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def read(self, layer: int, blocks: torch.Tensor | range, requests: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values of requests that hold equally many blocks.
 
         Parameters
@@ -57,7 +57,7 @@ class KvCache:
         layer
             Index of the layer.
         blocks
-            Their block tables one after the other, shape (requests * n,), int64.
+            Their block tables one after the other, shape (requests * n,), int64; a range where they are consecutive.
         requests
             How many they are.
 
@@ -67,8 +67,10 @@ class KvCache:
             Shape (requests, kv_heads, n * positions, head_dim).
         """
         source = self._by_head[layer]
-        # One block is a view, more are copied.
-        one = len(blocks) == 1
-        gathered = source.narrow(3, int(blocks[0]), 1) if one else source.index_select(3, blocks)
+        if isinstance(blocks, range):
+            # No copy for requests of one block each.
+            gathered = source.narrow(3, blocks.start, len(blocks))
+        else:
+            gathered = source.index_select(3, blocks)
         keys, values = gathered.reshape(2, self._heads, requests, -1, source.shape[-1]).transpose(1, 2)
         return keys, values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +28,7 @@ DEFAULT_MODEL = "smollm2-135m-instruct"
 # Counts up when converted models of an older version no longer fit.
 _LAYOUT = 1
 _DOWNLOAD_TIMEOUT_S = 1800
+_ABANDONED_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,7 @@ def _filled_once(target: Path, fill: Callable[[Path], None]) -> Path:
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(target.parent)
         folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=".new-"))
     except OSError as error:
         raise _unwritable(target.parent, error) from error
@@ -146,6 +150,14 @@ def _filled_once(target: Path, fill: Callable[[Path], None]) -> Path:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return target
+
+
+def _sweep(models: Path) -> None:
+    """Remove what processes that were killed left half filled."""
+    for folder in (*models.glob(".new-*"), *models.glob(".fetch-*")):
+        with contextlib.suppress(OSError):
+            if time.time() - folder.stat().st_mtime > _ABANDONED_S:
+                shutil.rmtree(folder)
 
 
 def _unwritable(folder: Path, error: OSError) -> ModelFileError:
