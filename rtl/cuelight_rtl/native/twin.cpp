@@ -75,7 +75,6 @@ struct Lane {
     uint8_t *port = nullptr;
     std::atomic<uint32_t> outstanding{0};  // sequence in the ring that is not complete; 0: none
     uint64_t pass = 0;                     // PASS word of the pass alive, without stamp
-    uint32_t record_stamp = 0;
     uint32_t entries[CUELIGHT_LANE_PORT_RECORD_COUNT] = {};  // in each record buffer
 
     uint8_t *done(uint32_t sequence) const {
@@ -140,8 +139,8 @@ class Twin {
 
     int write(uint32_t addr, uint64_t data, uint8_t strobe) {
         return call([&] {
-            if (!issue({true, static_cast<uint16_t>(addr), data, strobe}) || !await([&] { return model_.top.req_ready; }))
-                return false;
+            if (!issue({true, static_cast<uint16_t>(addr), data, strobe})) return false;
+            if (!await([&] { return model_.top.req_ready; })) return false;
             const bool moves_sequences = addr - CUELIGHT_LANE < CUELIGHT_LANE_STRIDE * CUELIGHT_LANE_COUNT ||
                                          addr == CUELIGHT_CONTROL + CUELIGHT_CONTROL_GROUP_RESET;
             return !moves_sequences || resynchronize();
@@ -151,8 +150,8 @@ class Twin {
     // Takes up to `limit` events, those kept here first.
     int take_trace(Event *out, uint32_t limit, uint32_t *count) {
         return call([&] {
-            for (uint32_t held = 1; held && trace_.size() < limit;)
-                if (!drain_trace(limit, &held)) return false;
+            uint32_t held;
+            if (trace_.size() < limit && !drain_trace(limit - trace_.size(), &held)) return false;
             *count = std::min<size_t>(limit, trace_.size());
             std::copy_n(trace_.begin(), *count, out);
             trace_.erase(trace_.begin(), trace_.begin() + *count);
@@ -175,10 +174,11 @@ class Twin {
         if (model_.cycles % time_cycles == 0) set_time();
         model_.settle(request);
         watch_interrupts();
-        answered_ = top.rsp_valid;
-        answer_ = top.rsp_data;
         const bool accepted = request && top.req_ready;
         model_.edge();
+        // Registers, so that they stand before the next cycle is settled.
+        answered_ = top.rsp_valid;
+        answer_ = top.rsp_data;
         return accepted;
     }
 
@@ -246,6 +246,8 @@ class Twin {
 
     // ------------------------------------------------------------------ between model and segment
 
+    static uint32_t poll(uint32_t lane) { return CUELIGHT_POLL + lane * CUELIGHT_POLL_STRIDE; }
+
     bool forward_completion(Lane &lane, uint32_t number) {
         const uint32_t sequence = lane.outstanding.load(std::memory_order_relaxed);
         const uint32_t entry = CUELIGHT_COMPLETION + number * CUELIGHT_COMPLETION_STRIDE +
@@ -256,18 +258,50 @@ class Twin {
         if (!issue(write_request(entry + CUELIGHT_COMPLETION_BATCH_DONE, sequence))) return false;
         lane.outstanding.store(0, std::memory_order_relaxed);
         store32(lane.port + CUELIGHT_LANE_PORT_EXPECTED, next_sequence(sequence));
+        // Within a pass the next dispatch is there by the time the very next read is answered.
+        uint64_t head;
+        const uint32_t addr = poll(number) + CUELIGHT_POLL_DISPATCH + CUELIGHT_DISPATCH_HEAD;
+        if (!read_all(&addr, 1, &head)) return false;
+        return !head || head & CUELIGHT_DISPATCH_HEAD_FIRST_MASK || publish(lane, number, head);
+    }
+
+    // Carries the dispatch in the poll head over, with its record if it is the first of its pass.
+    bool deliver(Lane &lane, uint32_t number) {
+        uint32_t addrs[2 + 2 * bitmap_units] = {poll(number) + CUELIGHT_POLL_DISPATCH + CUELIGHT_DISPATCH_HEAD,
+                                                poll(number) + CUELIGHT_POLL_DISPATCH + CUELIGHT_DISPATCH_PASS};
+        for (uint32_t i = 0; i < 2 * bitmap_units; ++i)
+            addrs[2 + i] = poll(number) + CUELIGHT_POLL_RECORD + CUELIGHT_RECORD_BITMAP + 8 * i;
+        uint64_t words[2 + 2 * bitmap_units];
+        if (!read_all(addrs, 2 + 2 * bitmap_units, words)) return false;
+        const uint64_t head = words[0];
+        if (!head) return true;
+        lane.pass = words[1] & ~(UINT64_C(0xffff) << 48);
+        if (head & CUELIGHT_DISPATCH_HEAD_FIRST_MASK && !write_record(lane, number, head, words + 2)) return false;
+        return publish(lane, number, head);
+    }
+
+    bool write_record(Lane &lane, uint32_t number, uint64_t head, const uint64_t *bitmap) {
+        const uint32_t buffer = head >> CUELIGHT_DISPATCH_HEAD_BUFFER_BIT & (CUELIGHT_LANE_PORT_RECORD_COUNT - 1);
+        const uint32_t count = std::min<uint32_t>(lane.pass >> CUELIGHT_DISPATCH_PASS_ENTRIES_BIT & 0xff,
+                                                  CUELIGHT_RECORD_ENTRY_COUNT);
+        uint32_t addrs[2 * CUELIGHT_RECORD_ENTRY_COUNT];
+        uint64_t entries[2 * CUELIGHT_RECORD_ENTRY_COUNT];
+        for (uint32_t i = 0; i < 2 * count; ++i)
+            addrs[i] = poll(number) + CUELIGHT_POLL_RECORD + CUELIGHT_RECORD_ENTRY + 8 * i;
+        if (count && !read_all(addrs, 2 * count, entries)) return false;
+        uint8_t *const record = lane.port + CUELIGHT_LANE_PORT_RECORD + buffer * CUELIGHT_LANE_PORT_RECORD_STRIDE;
+        for (uint32_t i = 0; i < bitmap_units; ++i)
+            Lane::write_unit(record + CUELIGHT_RECORD_BITMAP + 16 * i, bitmap[2 * i], bitmap[2 * i + 1]);
+        for (uint32_t i = 0; i < std::max(count, lane.entries[buffer]); ++i)
+            Lane::write_unit(record + CUELIGHT_RECORD_ENTRY + 16 * i, i < count ? entries[2 * i] : 0,
+                             i < count ? entries[2 * i + 1] : 0);
+        lane.entries[buffer] = count;
         return true;
     }
 
-    bool deliver(Lane &lane, uint32_t number) {
-        const uint32_t poll = CUELIGHT_POLL + number * CUELIGHT_POLL_STRIDE;
-        uint64_t head;
-        if (const uint32_t addr = poll + CUELIGHT_POLL_DISPATCH + CUELIGHT_DISPATCH_HEAD; !read_all(&addr, 1, &head))
-            return false;
+    bool publish(Lane &lane, uint32_t number, uint64_t head) {
         const uint32_t sequence = static_cast<uint32_t>(head);
-        if (!sequence) return true;
         const uint64_t stamp = uint64_t{sequence & 0xffff} << 48;
-        if (head & CUELIGHT_DISPATCH_HEAD_FIRST_MASK && !deliver_record(lane, poll, head)) return false;
         lane.clear_done(sequence);
         lane.outstanding.store(sequence, std::memory_order_relaxed);
         uint8_t *const place = lane.port + CUELIGHT_LANE_PORT_RING +
@@ -277,30 +311,7 @@ class Twin {
         store64(place + CUELIGHT_DISPATCH_RESERVED, 0);
         store64(place + CUELIGHT_DISPATCH_TAIL, stamp);
         cuelight_bell_ring(bell(lane.port + CUELIGHT_LANE_PORT_BELL));
-        return issue(write_request(poll + CUELIGHT_POLL_POP, sequence));
-    }
-
-    bool deliver_record(Lane &lane, uint32_t poll, uint64_t head) {
-        const uint32_t pass = poll + CUELIGHT_POLL_DISPATCH + CUELIGHT_DISPATCH_PASS;
-        if (!read_all(&pass, 1, &lane.pass)) return false;
-        lane.pass &= ~(UINT64_C(0xffff) << 48);
-        const uint32_t buffer = head >> CUELIGHT_DISPATCH_HEAD_BUFFER_BIT & (CUELIGHT_LANE_PORT_RECORD_COUNT - 1);
-        const uint32_t entries = std::min<uint32_t>(lane.pass >> 32 & 0xff, CUELIGHT_RECORD_ENTRY_COUNT);
-        uint32_t places[CUELIGHT_RECORD_BITMAP_COUNT + CUELIGHT_RECORD_ENTRY_COUNT];
-        uint32_t units = 0;
-        for (uint32_t i = 0; i < bitmap_units; ++i)
-            places[units++] = CUELIGHT_RECORD_BITMAP + i * CUELIGHT_RECORD_BITMAP_STRIDE;
-        for (uint32_t i = 0; i < entries; ++i) places[units++] = CUELIGHT_RECORD_ENTRY + i * CUELIGHT_RECORD_ENTRY_STRIDE;
-        uint32_t addrs[2 * (CUELIGHT_RECORD_BITMAP_COUNT + CUELIGHT_RECORD_ENTRY_COUNT)];
-        uint64_t words[2 * (CUELIGHT_RECORD_BITMAP_COUNT + CUELIGHT_RECORD_ENTRY_COUNT)];
-        for (uint32_t i = 0; i < 2 * units; ++i) addrs[i] = poll + CUELIGHT_POLL_RECORD + places[i / 2] + i % 2 * 8;
-        if (!read_all(addrs, 2 * units, words)) return false;
-        uint8_t *const record = lane.port + CUELIGHT_LANE_PORT_RECORD + buffer * CUELIGHT_LANE_PORT_RECORD_STRIDE;
-        for (uint32_t i = 0; i < units; ++i) Lane::write_unit(record + places[i], words[2 * i], words[2 * i + 1]);
-        for (uint32_t i = entries; i < lane.entries[buffer]; ++i)
-            Lane::write_unit(record + CUELIGHT_RECORD_ENTRY + i * CUELIGHT_RECORD_ENTRY_STRIDE, 0, 0);
-        lane.entries[buffer] = entries;
-        return true;
+        return issue(write_request(poll(number) + CUELIGHT_POLL_POP, sequence));
     }
 
     // After what drops dispatches or moves sequences: whose dispatch is gone expects the next one.
@@ -321,22 +332,21 @@ class Twin {
 
     bool trace_due() { return trace_draining_ && trace_.size() < trace_limit; }
 
-    // Moves up to `limit` events from the device to here; `held`: how many were there.
+    // Moves up to `limit` events from the device to here; `held`: how many there are still.
     bool drain_trace(uint32_t limit, uint32_t *held) {
-        const uint32_t at = CUELIGHT_FIFO + CUELIGHT_FIFO_TRACE_STATE;
-        uint64_t state;
-        if (!read_all(&at, 1, &state)) return false;
-        *held = state >> CUELIGHT_FIFO_TRACE_STATE_HELD_BIT & 0xffff;
-        uint32_t index = static_cast<uint32_t>(state);
-        for (uint32_t i = std::min(*held, limit); i; --i, ++index) {
-            const uint32_t addrs[] = {CUELIGHT_FIFO + CUELIGHT_FIFO_TRACE_HEAD,
+        constexpr uint32_t addrs[] = {CUELIGHT_FIFO + CUELIGHT_FIFO_TRACE_STATE,
+                                      CUELIGHT_FIFO + CUELIGHT_FIFO_TRACE_HEAD,
                                       CUELIGHT_FIFO + CUELIGHT_FIFO_TRACE_PAYLOAD};
-            uint64_t words[2];
-            if (!read_all(addrs, 2, words)) return false;
+        for (*held = 1; *held && limit; --limit) {
+            uint64_t words[3];
+            if (!read_all(addrs, 3, words)) return false;
+            *held = words[0] >> CUELIGHT_FIFO_TRACE_STATE_HELD_BIT & 0xffff;
             // The head may lag a pop.
-            if (!words[0]) break;
-            trace_.push_back({words[0], words[1]});
+            if (!*held || !words[1]) continue;
+            trace_.push_back({words[1], words[2]});
+            const uint32_t index = static_cast<uint32_t>(words[0]);
             if (!issue(write_request(CUELIGHT_FIFO + CUELIGHT_FIFO_TRACE_POP, index))) return false;
+            --*held;
         }
         return true;
     }
@@ -392,7 +402,7 @@ class Twin {
                 // One at a time: a completion must not wait for the trace.
                 uint32_t held = 0;
                 more = drain_trace(1, &held);
-                trace_draining_ = held > 1;
+                trace_draining_ = held != 0;
             }
             const bool due = std::exchange(host_due_, false);
             const bool dead = lost_;
@@ -456,8 +466,8 @@ Twin &twin(void *handle) { return *static_cast<Twin *>(handle); }
 #define CUELIGHT_EXPORT extern "C" __attribute__((visibility("default")))
 
 // A twin on the segment with this file descriptor, which may be closed afterwards; null (errno) if it can't be mapped.
-CUELIGHT_EXPORT void *cuelight_twin_open(int segment, uint64_t size, uint32_t ports, uint32_t port_stride, uint64_t nonce,
-                                         int polling) {
+CUELIGHT_EXPORT void *cuelight_twin_open(int segment, uint64_t size, uint32_t ports, uint32_t port_stride,
+                                         uint64_t nonce, int polling) {
     try {
         return new Twin(segment, size, ports, port_stride, nonce, polling != 0);
     } catch (const std::system_error &error) {
