@@ -508,7 +508,9 @@ class Core(wiring.Component):
 
     def _execute_stage_done(self, m: Module) -> None:
         owner, id_ = self.slots.owner, self.request.command.id
-        with m.If((owner.life == Life.RUNNING) & (owner.epoch == id_[16:]) & (id_[:16] < self._params.slots)):
+        enabled = self._pages.enable.bit_select(self.request.page, 1)
+        named = (owner.epoch == id_[16:]) & (id_[:16] < self._params.slots)
+        with m.If(enabled & named & (owner.life == Life.RUNNING)):
             self._own(m, life=Life.WAITING)
             report(m, self.step, CommitKind.STAGE_DONE, id=id_)
         with m.Else():
