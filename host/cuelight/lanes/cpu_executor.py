@@ -135,21 +135,22 @@ class CpuExecutor:
             if known is not None and known.record.request_id == entry.request_id and not entry.first:
                 continue
             self._tenants.pop(entry.slot, None)
-            slot_record = self._read(entry, slot_record_of)
-            fault = LaneFault.RECORD_MISMATCH if slot_record is None else self._fault_in(slot_record)
-            if slot_record is None or fault is not None:
-                tokens.append(_failure(entry.request_id, fault or LaneFault.RECORD_MISMATCH))
+            taken = self._read(entry, slot_record_of)
+            if isinstance(taken, LaneFault):
+                tokens.append(_failure(entry.request_id, taken))
                 finished.append(entry.seat)
             else:
-                self._tenants[entry.slot] = Tenant(slot_record)
+                self._tenants[entry.slot] = Tenant(taken)
         return StageResult(tuple(tokens), tuple(finished))
 
-    def _read(self, entry: Entry, slot_record_of: Callable[[int], SlotRecord]) -> SlotRecord | None:
+    def _read(self, entry: Entry, slot_record_of: Callable[[int], SlotRecord]) -> SlotRecord | LaneFault:
         try:
             slot_record = slot_record_of(entry.slot)
         except CuelightError:
-            return None
-        return slot_record if slot_record.request_id == entry.request_id else None
+            return LaneFault.RECORD_MISMATCH
+        if slot_record.request_id != entry.request_id:
+            return LaneFault.RECORD_MISMATCH
+        return self._fault_in(slot_record) or slot_record
 
     def _fault_in(self, record: SlotRecord) -> LaneFault | None:
         config = self._model.config
