@@ -8,10 +8,10 @@ MODEL ?= smollm2-135m-instruct
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint regs docs bench-rtl bench-twin clean
+.PHONY: help setup demo test lint regs docs bench-rtl bench-twin bench-engine clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 setup: $(READY) ## make .venv with every pinned package (done once; again when pins change)
 
@@ -36,6 +36,9 @@ bench-rtl: $(READY) ## exact cycle counts of the RTL, and the account of its sta
 
 bench-twin: $(READY) ## completion to next descriptor through the twin, and cycles per second
 	@$(BIN)/python bench/twin.py
+
+bench-engine: $(READY) ## the engine's speed beside transformers
+	@$(BIN)/python bench/engine.py
 
 clean: ## remove what was built or written here; .venv and the cache stay
 	rm -rf build runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
