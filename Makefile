@@ -11,7 +11,7 @@ MODEL ?= smollm2-135m-instruct
 .PHONY: help setup demo test lint regs docs bench-rtl bench-twin bench-engine clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
 
 setup: $(READY) ## make .venv with every pinned package (done once; again when pins change)
 
