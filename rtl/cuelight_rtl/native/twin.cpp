@@ -2,6 +2,7 @@
 // segment and completions back. Lanes may write anything into the segment: nothing read from it is relied upon.
 
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -118,11 +119,20 @@ class Twin {
         set_time();
         for (uint64_t i = 0; !idle() && i < patience_cycles; ++i) step(nullptr);
         resynchronize();
+        // Signals are for the program's own threads.
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
         thread_ = std::thread(&Twin::run, this);
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
 
     ~Twin() {
         close();
+        // At the end of a process another thread may still be in a call.
+        while (callers_.load()) sched_yield();
+        mutex_.lock();
+        mutex_.unlock();
         munmap(memory_, size_);
     }
 
