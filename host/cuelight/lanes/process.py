@@ -72,6 +72,8 @@ class LaneProcess:
             stderr=subprocess.PIPE,
             text=True,
             env=environment,
+            # An interrupt from the terminal is for the parent, which stops its lanes in order.
+            start_new_session=True,
         )
         self._readers = [
             threading.Thread(target=read, args=(stream,), name=f"cuelight-lane-{lane}-{name}", daemon=True)
