@@ -22,7 +22,7 @@ __all__ = ["Driver"]
 _ONES = 0xFFFF_FFFF
 _RESERVED_SEQUENCES = (0, 0xFFFF)
 _TRACE_MARGIN = 32
-"""Free places in the event trace below which it is popped only at rest: a pop may race with the event that is lost."""
+"""Events, and free places, below which the trace is popped only at rest: else a pop may race with the latest events."""
 _AMBUSH_CYCLES = 300
 
 
@@ -63,6 +63,7 @@ class Driver:
             self.reset_group: 1,
             self.ambush: 4,
             self.flood: 1,
+            self.crowd: 1,
             self.empty_house: 1,
             self.random_write: 6,
             self.read: 10,
@@ -402,12 +403,29 @@ class Driver:
             self._command(page, self._admissible_id(page), 0)
 
     def flood(self) -> None:
-        """Admissions until no slot is free, or for a while."""
-        for _ in range(self.random.choice((20, 20, 80, self._sizes.slots))):
-            if self.golden.slots.active == self._sizes.slots:
+        """Admissions for a while, or until some page gets no offer any more."""
+        count = self.random.choice((20, 20, 80, self._sizes.slots))
+        if count == self._sizes.slots:
+            self._write32(regmap.CONTROL + regmap.Control.PAGE_ENABLE, 0xFF)
+        for _ in range(count):
+            if self.golden.slots.active > self._sizes.slots - regmap.PAGE_COUNT:
                 break
-            (self.admit_automatic if self.random.random() < 0.8 else self.admit_manual)()
+            (self.admit_automatic if self.random.random() < 0.5 else self.admit_manual)()
         self._ask_without_offer()
+
+    def crowd(self) -> None:
+        """More short prompts than a pass takes, in front of a long one, all before the first pass ends."""
+        group = self._some_group()
+        self._reset(group)
+        self.rest()
+        for number in range(self._sizes.seats):
+            page = self._some_page(offered=True)
+            rows, tier = (2000, TIERS - 1) if number == 0 else (self.random.randint(1, 9), 0)
+            self._attributes(page, PageSchedAttr(automatic=1, tier=tier, group=group.index, rows=rows))
+            self._command(page, self._admissible_id(page), 0)
+        for _ in range(self.golden.control.stage_count):
+            self._complete(group, 0)
+            self.lockstep.run(60)
 
     # ------------------------------------------------------------------------------------------- lanes
 
@@ -546,19 +564,21 @@ class Driver:
     def pop_trace(self) -> None:
         """Some pops of the event trace; at rest each head is compared."""
         trace = self.golden.trace
-        at_rest = len(trace.held) > trace.CAPACITY - _TRACE_MARGIN or not trace.held or self.random.random() < 0.3
+        at_rest = not self._trace_is_calm() or self.random.random() < 0.3
         if at_rest:
             self.rest()
         for _ in range(self.random.choice((1, 16, 256))):
-            if not at_rest and len(trace.held) > trace.CAPACITY - _TRACE_MARGIN:
+            if not trace.held or not (at_rest or self._trace_is_calm()):
                 break
             index = self._index("trace", trace.index, len(trace.held))
             self._write32(regmap.FIFO + regmap.Fifo.TRACE_POP, index)
             if at_rest:
                 for word in range(4):
                     self.lockstep.read(regmap.FIFO + regmap.Fifo.TRACE_HEAD + 4 * word)
-            if not trace.held:
-                break
+
+    def _trace_is_calm(self) -> bool:
+        trace = self.golden.trace
+        return _TRACE_MARGIN < len(trace.held) < trace.CAPACITY - _TRACE_MARGIN
 
     # ------------------------------------------------------------------------------------------- control
 

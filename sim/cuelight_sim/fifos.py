@@ -92,15 +92,27 @@ class EventTrace:
     CAPACITY = 256
     held: deque[Event] = field(default_factory=deque)
     index: int = 0
+    _cycle: int = -1
+    """Cycle of the latest event."""
+    _dispatches: int = 0
+    """Dispatches of that cycle, which stand last."""
 
-    def record(self, event: Event) -> bool:
-        """Whether the event was held or is of a kind that is not traced; False: it was lost."""
+    def record(self, event: Event, cycle: int) -> bool:
+        """Whether no event was lost, this one or a later one of the same cycle."""
         if event.kind in _UNTRACED:
             return True
-        if len(self.held) == self.CAPACITY:
-            return False
-        self.held.append(event)
-        return True
+        place = len(self.held)
+        if cycle != self._cycle:
+            self._cycle, self._dispatches = cycle, 0
+        if event.kind == CommitKind.DISPATCH:
+            self._dispatches += 1
+        else:
+            place -= self._dispatches
+        self.held.insert(place, event)
+        if len(self.held) <= self.CAPACITY:
+            return True
+        self._dispatches -= self.held.pop().kind == CommitKind.DISPATCH
+        return False
 
     def pop(self, index: int) -> bool:
         """Whether ``index`` was the head's."""

@@ -412,7 +412,7 @@ class Golden:
         if commit.port == 0:
             self._following = None
         step.effect()
-        if not self.trace.record(event):
+        if not self.trace.record(event, self._cycle):
             self.counters.trace_lost += 1
 
     def _check_port(self, port: int, event: Event) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -85,7 +87,7 @@ class Lockstep:
         """All operations so far."""
         self.observe: Callable[[Event], None] = lambda event: None
         """Is told of each commit once it was found legal."""
-        self._latest: list[str] = []
+        self._latest: deque[Commit] = deque(maxlen=_COMMITS_KEPT)
 
     def apply(self, operation: Operation) -> None:
         """Does one operation of a script."""
@@ -166,7 +168,7 @@ class Lockstep:
             if until is not None and commit.cycle > until:
                 break
             count += 1
-            self._latest = [*self._latest[1 - _COMMITS_KEPT :], _show(commit)]
+            self._latest.append(commit)
             self._golden(partial(self.golden.commit, commit))
             after_each()
             self.observe(Event(CommitKind(commit.kind), commit.lane, commit.stage, commit.id, commit.detail))
@@ -179,7 +181,7 @@ class Lockstep:
             self._fail(str(divergence))
 
     def _fail(self, what: str) -> None:
-        commits = "\n  ".join(self._latest)
+        commits = "\n  ".join(map(_show, self._latest))
         script = "\n  ".join(map(str, self.script[-12:]))
         raise Divergence(f"{what}\nlatest commits:\n  {commits}\nlatest of {len(self.script)} operations:\n  {script}")
 
@@ -203,7 +205,7 @@ def play(script: Iterable[Operation], lockstep: Lockstep) -> None:
 
 
 def shrink(script: Sequence[Operation], fresh: Callable[[], Lockstep]) -> list[Operation]:
-    """A short part of ``script`` on which the models still disagree, by delta debugging.
+    """A short part of ``script`` on which the models disagree in the same way, by delta debugging.
 
     Parameters
     ----------
@@ -213,20 +215,21 @@ def shrink(script: Sequence[Operation], fresh: Callable[[], Lockstep]) -> list[O
         Makes models just after reset.
     """
 
-    def diverges(candidate: Sequence[Operation]) -> bool:
+    def outcome(candidate: Sequence[Operation]) -> str:
         try:
             play(candidate, fresh())
-        except Divergence:
-            return True
-        return False
+        except Divergence as divergence:
+            return re.sub(r"0x[0-9a-f]+|\d+", "", str(divergence).partition("\n")[0])
+        return ""
 
+    wanted = outcome(script)
     kept = list(script)
     size = len(kept) // 2
     while size:
         start = 0
         while start < len(kept):
             candidate = kept[:start] + kept[start + size :]
-            if diverges(candidate):
+            if outcome(candidate) == wanted:
                 kept = candidate
             else:
                 start += size

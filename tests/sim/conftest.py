@@ -42,6 +42,7 @@ class Player:
         self._now += 1
         self.accepted_at = self._now
         self.golden.write(offset, value, 0xFF if strobe is None else strobe, self._now)
+        self._now += 1
         if self._random.random() < 0.5:
             self._cycle()
         duty = self.golden._transaction.duty
