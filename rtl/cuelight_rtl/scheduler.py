@@ -70,7 +70,7 @@ class Scheduler(wiring.Component):
         for index, lane in enumerate(lanes):
             m.submodules[f"lane_{index}"] = lane
         m.submodules.core = core = Core(params, pages, lanes)
-        m.submodules.trace = trace = Trace([2, 2] + [1] * params.lanes)
+        m.submodules.trace = trace = Trace([2, 4] + [2] * params.lanes)
         m.submodules.rejects = rejects = Rejects()
         m.submodules.counters = counters = Counters(params)
         m.submodules.registers = registers = Registers(

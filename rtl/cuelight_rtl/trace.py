@@ -76,10 +76,11 @@ class Trace(wiring.Component):
                 busy = Signal(name=f"held_{name}")
                 head = Signal(FifoTraceHead, name=f"head_{name}")
                 payload = Signal(FifoTracePayload, name=f"payload_{name}")
-                with m.If(busy & (ticket == serve)):
+                leaves = busy & (ticket == serve)
+                with m.If(leaves):
                     m.d.comb += [leaving.eq(1), heads.w_data.eq(head), payloads.w_data.eq(payload)]
                     m.d.sync += busy.eq(0)
-                with m.If(~busy & ~taken):
+                with m.If((~busy | leaves) & ~taken):
                     m.d.sync += [
                         busy.eq(1),
                         ticket.eq(give + given),
@@ -90,7 +91,7 @@ class Trace(wiring.Component):
                         payload.id.eq(step.id),
                         payload.detail.eq(step.detail),
                     ]
-                taken = taken | ~busy
+                taken = taken | ~busy | leaves
                 held.append(busy)
             lost.append(~taken)
             given = given + (comes & taken)
