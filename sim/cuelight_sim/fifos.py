@@ -90,7 +90,8 @@ class EventTrace:
     """Traced commits, 256 at most."""
 
     CAPACITY = 256
-    held: deque[Event] = field(default_factory=deque)
+    held: deque[tuple[Event, int]] = field(default_factory=deque)
+    """Events and their cycles."""
     index: int = 0
     _cycle: int = -1
     """Cycle of the latest event."""
@@ -108,10 +109,10 @@ class EventTrace:
             self._dispatches += 1
         else:
             place -= self._dispatches
-        self.held.insert(place, event)
+        self.held.insert(place, (event, cycle))
         if len(self.held) <= self.CAPACITY:
             return True
-        self._dispatches -= self.held.pop().kind == CommitKind.DISPATCH
+        self._dispatches -= self.held.pop()[0].kind == CommitKind.DISPATCH
         return False
 
     def pop(self, index: int) -> bool:

@@ -110,11 +110,14 @@ class Golden:
         Slots, seats, lanes and stages.
     nonce
         What BOOT_NONCE reads.
+    ns_per_cycle
+        How far TIME_NS moves in a cycle, from 0 at reset; None: registers that show times are not foretold.
     """
 
-    def __init__(self, sizes: Sizes, nonce: int = 1) -> None:
+    def __init__(self, sizes: Sizes, nonce: int = 1, ns_per_cycle: int | None = None) -> None:
         self.sizes = sizes
         self.nonce = nonce
+        self.ns_per_cycle = ns_per_cycle
         self.control = Control(stage_count=sizes.stages)
         self.slots = Slots(sizes.slots)
         self.counters = Counters()
@@ -369,6 +372,7 @@ class Golden:
             def effect() -> None:
                 step.effect()
                 if step.event.kind == CommitKind.COMPLETE:
+                    group.busy_cycles += self._cycle - group.dispatched
                     group.decision.idle = False
                     group.decision.completed = self._cycle
 
@@ -483,6 +487,7 @@ class Golden:
 
         def effect() -> None:
             step.effect()
+            group.dispatched = self._cycle
             assert group.outstanding is not None
             for write in self._transaction.finished:
                 if write.lane == group.index and write.entry == group.outstanding.sequence % 16:

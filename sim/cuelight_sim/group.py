@@ -56,6 +56,10 @@ class Group:
         self.seat_begun = False
         """The pass's last dispatch completed while a SEAT may have been on its way."""
         self.decision = Decision()
+        self.dispatched = 0
+        """Cycle of the latest DISPATCH."""
+        self.busy_cycles = 0
+        """Cycles from DISPATCH to COMPLETE, of all that are complete."""
 
     # ------------------------------------------------------------------------------------------- what it looks like
 

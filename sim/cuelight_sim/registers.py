@@ -138,10 +138,14 @@ class Registers:
             ).pack()
             return _Wide(value) if outstanding is not None else _Wide(value, ~0xFF00)
 
+        def busy_ns() -> _Wide:
+            scale = self._golden.ns_per_cycle
+            return _UNKNOWN if scale is None else _Wide(group.busy_cycles * scale)
+
         self._add(base + regmap.Lane.LANE_STATUS, status)
         self._add(base + regmap.Lane.SEQUENCE, lambda: group.sequence)
         self._add(base + regmap.Lane.PASS, lambda: group.pass_number)
-        self._add(base + regmap.Lane.BUSY_NS, lambda: _UNKNOWN, words=2)
+        self._add(base + regmap.Lane.BUSY_NS, busy_ns, words=2)
 
     def _add_group(self, group: Group, base: int) -> None:
         def occupancy() -> int:
@@ -200,14 +204,15 @@ class Registers:
         def trace_head() -> _Wide:
             if not golden.trace.held:
                 return _UNKNOWN
-            event = golden.trace.held[0]
-            value = regmap.FifoTraceHead(kind=event.kind, lane=event.lane, stage=event.stage).pack()
-            return _Wide(value, 0xFFFF << 48)
+            event, cycle = golden.trace.held[0]
+            time_ns = cycle * (golden.ns_per_cycle or 0)
+            value = regmap.FifoTraceHead(time_ns=time_ns, kind=event.kind, lane=event.lane, stage=event.stage).pack()
+            return _Wide(value) if golden.ns_per_cycle is not None else _Wide(value, 0xFFFF << 48)
 
         def trace_payload() -> _Wide:
             if not golden.trace.held:
                 return _UNKNOWN
-            event = golden.trace.held[0]
+            event, _ = golden.trace.held[0]
             return _Wide(regmap.FifoTracePayload(id=event.id, detail=event.detail).pack())
 
         def trace_state() -> int:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from cuelight_rtl.model import Model
-
+from cuelight_rtl.model import NS_PER_CYCLE, Model
 from cuelight_rtl.params import Params
 
 from .coverage import Coverage
@@ -22,7 +21,7 @@ _STEPS_PER_RESET = 2000
 
 def fresh_lockstep(params: Params, nonce: int = 1) -> Lockstep:
     """Both models just after reset."""
-    return Lockstep(Model(params, nonce), Golden(params, nonce))
+    return Lockstep(Model(params, nonce), Golden(params, nonce, NS_PER_CYCLE))
 
 
 def run_random(

@@ -29,7 +29,7 @@ ADMIT: list[Operation] = [
 Twist = Callable[[Commit], Commit]
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(choices=st.randoms(use_true_random=False), steps=st.integers(1, 60))
 def test_models_agree_on_whatever_is_written(choices: random.Random, steps: int) -> None:
     lockstep = fresh_lockstep(SMALL)
