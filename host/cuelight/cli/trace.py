@@ -48,7 +48,7 @@ def _print_summary(recording: Recording, as_json: bool) -> None:
         return
     table = Table(box=None, header_style="dim", pad_edge=False)
     for heading in ("request", "lane", "tier", "passes", "prompt rows", "tokens", "first token", "end"):
-        table.add_column(heading, justify="left" if heading in ("request", "end") else "right")
+        table.add_column(heading, justify="left" if heading in ("request", "end") else "right", no_wrap=True)
     for row in rows:
         first_ms = row["first_token_ms"]
         table.add_row(
