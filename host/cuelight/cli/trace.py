@@ -47,8 +47,10 @@ def _print_summary(recording: Recording, as_json: bool) -> None:
             print(json.dumps(row))
         return
     table = Table(box=None, header_style="dim", pad_edge=False)
-    for heading in ("request", "lane", "tier", "passes", "prompt rows", "tokens", "first token", "end"):
-        table.add_column(heading, justify="left" if heading in ("request", "end") else "right", no_wrap=True)
+    table.add_column("request", no_wrap=True)
+    for heading in ("lane", "tier", "passes", "prompt rows", "tokens", "first token"):
+        table.add_column(heading, justify="right", min_width=len(heading))
+    table.add_column("end", min_width=len("cancelled"))
     for row in rows:
         first_ms = row["first_token_ms"]
         table.add_row(
