@@ -48,7 +48,7 @@ def _print_summary(recording: Recording, as_json: bool) -> None:
         return
     table = Table(box=None, header_style="dim", pad_edge=False)
     table.add_column("request", no_wrap=True, max_width=20)
-    for heading in ("lane", "tier", "passes", "prompt rows", "tokens", "first token"):
+    for heading in ("lane", "tier", "passes", "rows", "tokens", "first"):
         table.add_column(heading, justify="right", min_width=len(heading))
     table.add_column("end", min_width=len("cancelled"))
     for row in rows:
