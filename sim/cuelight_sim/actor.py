@@ -11,10 +11,11 @@ from cuelight.regmap import PageSchedAttr
 
 from .commands import CANCEL
 from .coverage import Coverage, situation
-from .golden import Golden, Sizes
+from .golden import Golden
 from .group import TIERS, Group
 from .lockstep import Lockstep
 from .slots import SlotState
+from .state import Sizes
 
 __all__ = ["Actor", "completion_entry", "fields"]
 

@@ -6,9 +6,10 @@ from collections import Counter
 
 from cuelight.regmap import PAGE_COUNT, CommitKind, RejectReason, RetireReason
 
-from .golden import Golden, Sizes
+from .golden import Golden
 from .group import TIERS, Group
 from .slots import SlotState
+from .state import Sizes
 from .steps import Event
 
 __all__ = ["Coverage", "goals"]

@@ -113,7 +113,7 @@ class Lockstep:
         self.device.write(offset, data, width=8, strobe=strobe)
         # The write before may have its effect in the very cycle in which this one is accepted.
         self._replay(until=self.device.accepted_at)
-        self._golden(lambda: self.golden.write(offset, data, strobe, self.device.accepted_at))
+        self._golden(lambda: self.golden.write(offset, data, strobe))
         self._replay()
 
     def run(self, cycles: int) -> None:

@@ -148,8 +148,8 @@ class Decision:
     SATURATED = 0xFFF
     idle: bool | None = True
     """Whether the pass to come follows idleness; None: an admission met the end of a loop point, either is right."""
-    planned: int = 0
-    """Cycle of the latest PLAN."""
+    planned: list[int] = field(default_factory=list)
+    """Cycles of the PLANs since the latest DISPATCH; passes that came to nothing make it more than one."""
     completed: int = 0
     """Cycle of the latest COMPLETE."""
 
@@ -157,7 +157,7 @@ class Decision:
         """Values that a DISPATCH in ``cycle`` may show."""
         spans = set()
         if self.idle is not False and first:
-            spans.add(cycle - self.planned)
+            spans.update(cycle - planned for planned in self.planned)
         if not (self.idle and first):
             spans.add(cycle - self.completed)
         return {min(span, self.SATURATED) for span in spans}

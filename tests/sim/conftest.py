@@ -9,7 +9,8 @@ import pytest
 
 from cuelight.regmap import CommitKind
 from cuelight_rtl.model import Commit
-from cuelight_sim.golden import Golden, Sizes
+from cuelight_sim.golden import Golden
+from cuelight_sim.state import Sizes
 from cuelight_sim.steps import Event, Step
 
 
@@ -41,16 +42,16 @@ class Player:
             self._cycle()
         self._now += 1
         self.accepted_at = self._now
-        self.golden.write(offset, value, 0xFF if strobe is None else strobe, self._now)
+        self.golden.write(offset, value, 0xFF if strobe is None else strobe)
         self._now += 1
         if self._random.random() < 0.5:
             self._cycle()
-        duty = self.golden._transaction.duty
+        duty = self.golden._bus.transaction.duty
         if duty is not None:
             for step in duty.steps()[:1]:
                 self._do(step)
-        if self.golden._following is not None:
-            self._do(self.golden._following)
+        if self.golden._bus.following is not None:
+            self._do(self.golden._bus.following)
         while steps := self.golden._withdrawals():
             self._do(self._random.choice(steps))
         self.golden.written()
