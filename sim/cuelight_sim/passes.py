@@ -155,7 +155,7 @@ class Decision:
 
     def spans(self, cycle: int, *, first: bool) -> set[int]:
         """Values that a DISPATCH in ``cycle`` may show."""
-        spans = set()
+        spans: set[int] = set()
         if self.idle is not False and first:
             spans.update(cycle - planned for planned in self.planned)
         if not (self.idle and first):
