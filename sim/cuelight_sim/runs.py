@@ -1,4 +1,7 @@
-"""Long random runs of the RTL in lockstep with the golden model."""
+"""Long random runs of the RTL in lockstep with the golden model.
+
+    python -c "from cuelight_sim.runs import *; print(run_random(1, 50_000, Params()).table())"
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from .golden import Golden
 from .lockstep import Lockstep, Operation, shrink
 from .steps import Divergence
 
-__all__ = ["fresh_lockstep", "run_random"]
+__all__ = ["Params", "fresh_lockstep", "run_random"]
 
 _STEPS_PER_RESET = 2000
 
