@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
+import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -29,11 +33,14 @@ from cuelight.errors import (
 )
 from cuelight.lanes.types import SlotRecord
 from cuelight.manual import ManualRequest
+from cuelight.observe import SUFFIX
+from cuelight.publish import Publisher
 from cuelight.regmap import CONTROL, GROUP, GROUP_STRIDE, IDENTITY
 from cuelight.request import DEFAULT_TIMEOUT_S, Request
 from cuelight.results import Results
 from cuelight.room import Room
 from cuelight.segment import Segment
+from cuelight.snapshot import RequestState, Snapshot
 from cuelight.status import Status, read_status
 from cuelight.trace import Event
 from cuelight.transports.base import Transport
@@ -62,6 +69,8 @@ class Device:
     ----------
     transport : Transport
         The way to the device; closed with it.
+    uri, title : str
+        What `cuelight status` calls it and says it is used for.
 
     Raises
     ------
@@ -71,8 +80,11 @@ class Device:
         What answers is no device of this version.
     """
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, *, uri: str = "twin", title: str = "") -> None:
         self._transport = transport
+        self._uri = uri
+        self._title = title
+        self._opened_ns = time.monotonic_ns()
         self.capabilities = self._identify()
         self._room = Room(self.capabilities.slots, self.capabilities.lanes)
         self._commands = Commands(transport)
@@ -81,6 +93,7 @@ class Device:
         self._block_positions = 1
         self._closing = threading.Lock()
         self._closed = False
+        self._publisher = Publisher(Path(f"{transport.segment.path}{SUFFIX}"), self.snapshot)
         # A program that ends without closing must not pull the transport from under the results' thread.
         atexit.register(self.close, _EXIT_S)
 
@@ -95,6 +108,7 @@ class Device:
         context: int = 2048,
         blocks: int = 32,
         polling: bool = False,
+        title: str = "",
         progress: Callable[[str, float], object] | None = None,
     ) -> Self:
         """Open a device.
@@ -111,6 +125,8 @@ class Device:
             KV blocks a request may have.
         polling : bool
             Let the twin's thread spin; for lanes that can't wake it, such as a GPU.
+        title : str
+            What it is used for, for `cuelight status`.
         progress : callable, optional
             Told what is being built, and which share of it is done.
 
@@ -129,7 +145,7 @@ class Device:
             lanes=lanes, slots=slots, seats=seats, context=context, blocks=blocks, polling=polling, progress=progress
         )
         try:
-            return cls(transport)
+            return cls(transport, uri=uri, title=title)
         except BaseException:
             transport.close()
             raise
@@ -324,6 +340,32 @@ class Device:
         """Read the whole device."""
         return read_status(self._transport)
 
+    def snapshot(self) -> Snapshot:
+        """Read the whole device, and what the driver knows of its lanes and requests."""
+        now_ns = time.monotonic_ns()
+        return Snapshot(
+            device=self._uri,
+            title=self._title,
+            program=Path(sys.argv[0]).name if sys.argv else "",
+            pid=os.getpid(),
+            uptime_s=(now_ns - self._opened_ns) / 1e9,
+            status=self.status(),
+            lane_pids=tuple(self.segment.lane_pid(lane) for lane in range(self.capabilities.lanes)),
+            waiting=tuple(self._room.waiting(tier) for tier in range(self.capabilities.tiers)),
+            requests=tuple(
+                RequestState(
+                    id=request.id,
+                    tier=request.tier,
+                    group=request.group,
+                    prompt_tokens=request.prompt_tokens,
+                    new_tokens=len(request.received),
+                    max_new_tokens=request.max_new_tokens,
+                    age_s=(now_ns - request.submitted_ns) / 1e9,
+                )
+                for request in sorted(self.requests, key=lambda request: request.submitted_ns)
+            ),
+        )
+
     def trace(self) -> list[Event]:
         """Take the events traced since the last call, oldest first."""
         now_ns = self._transport.read64(IDENTITY + regmap.Identity.TIME_NS)
@@ -369,6 +411,7 @@ class Device:
             if self._closed:
                 return
             self._closed = True
+            self._publisher.close()
             try:
                 self.stop(timeout_s)
             finally:

@@ -114,7 +114,14 @@ class LLM:
         stages = stage_count(config, layers_per_stage)
         with contextlib.ExitStack() as undo:
             opened = undo.enter_context(
-                Device.open(device, lanes=lanes, context=context, blocks=blocks_for(config, context), progress=progress)
+                Device.open(
+                    device,
+                    lanes=lanes,
+                    context=context,
+                    blocks=blocks_for(config, context),
+                    title=os.fspath(model),
+                    progress=progress,
+                )
             )
             opened.configure(stages=stages, kv_blocks=blocks, block_positions=block_positions(config))
             workers = []

@@ -50,6 +50,11 @@ class Room:
         """KV blocks of `group`."""
         return self._pools[group].count
 
+    def waiting(self, tier: int) -> int:
+        """Requests of a tier that wait for room, in all groups together."""
+        with self._changed:
+            return sum(ticket[0] == tier for line in self._lines for ticket in line)
+
     def resize(self, group: int, blocks: int) -> None:
         """Set the KV blocks of a group that holds none.
 

@@ -14,6 +14,7 @@ PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re
     [
         (0, r"1 request on the device\n"),
         (1, r"(3 42 length\n){2}\d+ events\n"),
+        (2, r"(.* \d+ \d+ \d+\n)*"),
     ],
 )
 def test_programs_run_as_they_stand(program: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -22,4 +23,4 @@ def test_programs_run_as_they_stand(program: int, said: str, capsys: pytest.Capt
 
 
 def test_every_program_is_tried() -> None:
-    assert len(PROGRAMS) == 2
+    assert len(PROGRAMS) == 3
