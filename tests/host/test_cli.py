@@ -67,9 +67,10 @@ def test_trace_draws(run_file: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_status_of_the_twin(capsys: pytest.CaptureFixture[str]) -> None:
     """As an object: what a script would look at."""
-    assert main(["status", "--json"]) == 0
-    status = json.loads(capsys.readouterr().out)
-    assert (status["device"], status["slots"], status["active"]) == ("twin", 1024, 0)
+    assert main(["status", "--device", "twin", "--json"]) == 0
+    seen = json.loads(capsys.readouterr().out)
+    status = seen["status"]
+    assert (seen["device"], status["slots"], status["active"]) == ("twin", 1024, 0)
     assert len(status["rtl_hash"]) == 32
     assert [lane["sequence"] for lane in status["lanes"]] == [1, 1]
 
@@ -144,7 +145,7 @@ def test_an_error_of_the_package_is_told_and_any_other_is_not_hidden(
         raise DeviceFull("All 4 slots are in use; cancel one.")
 
     monkeypatch.setattr(cuelight.device.Device, "open", refuse)
-    assert main(["status"]) == 1
+    assert main(["status", "--device", "twin"]) == 1
     assert capsys.readouterr().err.endswith("cuelight: All 4 slots are in use; cancel one.\n")
 
     def fail(uri: str, **_: object) -> None:
@@ -152,7 +153,7 @@ def test_an_error_of_the_package_is_told_and_any_other_is_not_hidden(
 
     monkeypatch.setattr(cuelight.device.Device, "open", fail)
     with pytest.raises(ZeroDivisionError):
-        main(["status"])
+        main(["status", "--device", "twin"])
 
 
 def test_an_interrupt_ends_without_a_word(
@@ -165,7 +166,7 @@ def test_an_interrupt_ends_without_a_word(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cuelight.device.Device, "open", interrupt)
-    assert main(["status"]) == 130
+    assert main(["status", "--device", "twin"]) == 130
     assert "Traceback" not in capsys.readouterr().err
 
 
@@ -201,7 +202,7 @@ def test_status_and_trace_need_no_model_packages(run_file: Path) -> None:
         "import sys\n"
         "for name in ('torch', 'tokenizers', 'gguf', 'jinja2', 'matplotlib', 'safetensors'): sys.modules[name] = None\n"
         "from cuelight.cli import main\n"
-        f"sys.exit(main(['trace', {str(run_file)!r}]) or main(['status']))"
+        f"sys.exit(main(['trace', {str(run_file)!r}]) or main(['status', '--device', 'twin']))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr

@@ -73,10 +73,19 @@ def _add_demo(commands: Any) -> None:
 
 
 def _add_status(commands: Any) -> None:
-    text = "Show what a device says about itself. The twin lives in the program that opened it: this shows a fresh one."
-    parser = commands.add_parser("status", help="a device's identity, lanes and counters", description=text)
-    parser.add_argument("--device", default="twin", metavar="URI", help="default: twin")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    text = (
+        "Show the devices that programs of this user have open: slots, queues, seats, lanes, requests and counters. "
+        "On a terminal the view stays and is drawn anew; elsewhere it is printed once."
+    )
+    parser = commands.add_parser("status", help="a live view of running devices", description=text)
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--watch", action="store_true", help="keep looking, also while nothing runs; q or Ctrl-C ends it")
+    how.add_argument("--once", action="store_true", help="print once")
+    parser.add_argument("--interval", type=_number(0.1), default=1.0, metavar="S", help="between looks (default: 1)")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--pid", type=_whole(1), metavar="PID", help="only the device of this process")
+    which.add_argument("--device", metavar="URI", help="open this device, show it once and close it again")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line for each device")
 
 
 def _add_trace(commands: Any) -> None:

@@ -1,52 +1,124 @@
-"""`cuelight status`."""
+"""`cuelight status`: running devices, once or as a live view; or a device opened just to look at it."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
+from collections.abc import Sequence
 
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
 
+from cuelight.cli.device_view import DeviceView
+from cuelight.cli.keys import Keys
 from cuelight.cli.progress import show_progress
 from cuelight.device import Device
-from cuelight.status import Status
+from cuelight.errors import CuelightError, DeviceClosed, UnknownDevice
+from cuelight.observe import find_devices, observe
+from cuelight.snapshot import Snapshot
 
 __all__ = ["run_status"]
 
+NOTHING = (
+    "No device is running; start one with `cuelight generate`, `cuelight demo` or LLM.open in a program, "
+    "or look at a fresh one with `cuelight status --device twin`."
+)
+
 
 def run_status(arguments: argparse.Namespace) -> None:
-    """Print a device's status, as tables or as JSON."""
-    with show_progress() as progress:
-        progress("opening the device", 0)
-        device = Device.open(arguments.device, progress=progress)
-    with device:
-        status = device.status()
-    if arguments.json:
-        print(json.dumps({"device": arguments.device, **status.to_dict()}))
+    """Print or keep showing what devices say about themselves.
+
+    Raises
+    ------
+    UnknownDevice
+        None is running, or none in the process that was named.
+    """
+    console = Console(highlight=False)
+    if arguments.device is not None:
+        with show_progress() as progress:
+            progress("opening the device", 0)
+            device = Device.open(arguments.device, title="opened to look at it", progress=progress)
+        with device:
+            _print_all(console, [device.snapshot()], arguments.json)
+        return
+    if arguments.watch and arguments.json:
+        _watch_json(arguments.pid, arguments.interval)
+    elif arguments.watch or (console.is_terminal and not arguments.once and not arguments.json):
+        if not arguments.watch:
+            _look(arguments.pid)
+        _watch(console, arguments.pid, arguments.interval)
     else:
-        _print_tables(Console(highlight=False), arguments.device, status)
+        _print_all(console, _look(arguments.pid), arguments.json)
 
 
-def _print_tables(console: Console, uri: str, status: Status) -> None:
-    console.print(f"[bold]{uri}[/]: version {status.version}, RTL {status.rtl_hash[:16]}, boot {status.boot_nonce:#x}")
-    console.print(
-        f"{status.active} of {status.slots} slots in use, {status.stages} stages, {status.cycles:,} cycles since reset"
-    )
-    lanes = Table(box=None, header_style="dim", pad_edge=False)
-    for heading in ("lane", "state", "sequence", "passes", "busy", "queued", "seated", "decoding", "seats", "KV free"):
-        lanes.add_column(heading, justify="left" if heading == "state" else "right")
-    for index, (lane, group) in enumerate(zip(status.lanes, status.groups, strict=True)):
-        state = "resetting" if lane.resetting else f"stage {lane.stage}" if lane.outstanding else "idle"
-        occupancy = (str(group.queued), str(group.seated), str(group.decoding), str(group.seats))
-        credit = f"{group.kv_free} of {group.kv_blocks}"
-        busy = f"{lane.busy_ns / 1e9:.3f} s"
-        lanes.add_row(str(index), state, str(lane.sequence), str(lane.passes), busy, *occupancy, credit)
-    console.print()
-    console.print(lanes)
-    console.print()
-    counters = Table(box=None, show_header=False, pad_edge=False)
-    for name, value in status.to_dict()["counters"].items():
-        if value:
-            counters.add_row(name.replace("_", " "), f"{value:,}")
-    console.print(counters if counters.row_count else "[dim]all counters are 0[/]")
+def _look(pid: int | None) -> list[Snapshot]:
+    """Snapshots of what runs; one that can't be looked at is told on standard error, if others can."""
+    snapshots, errors = _observe_all(pid)
+    if not snapshots:
+        if errors:
+            raise errors[0]
+        if pid is not None:
+            raise UnknownDevice(f"Process {pid} has no device open; leave --pid out to see those that run.")
+        raise UnknownDevice(NOTHING)
+    for error in errors:
+        print(f"cuelight: {error}", file=sys.stderr)
+    return snapshots
+
+
+def _observe_all(pid: int | None) -> tuple[list[Snapshot], list[CuelightError]]:
+    snapshots: list[Snapshot] = []
+    errors: list[CuelightError] = []
+    for path in find_devices():
+        try:
+            snapshot = observe(path)
+        except DeviceClosed:
+            continue
+        except CuelightError as error:
+            errors.append(error)
+            continue
+        if pid in (None, snapshot.pid):
+            snapshots.append(snapshot)
+    return snapshots, errors
+
+
+def _print_all(console: Console, snapshots: Sequence[Snapshot], as_json: bool) -> None:
+    if as_json:
+        for snapshot in snapshots:
+            print(json.dumps(snapshot.to_dict()), flush=True)
+    else:
+        console.print(_page([DeviceView(snapshot) for snapshot in snapshots]))
+
+
+def _watch_json(pid: int | None, interval_s: float) -> None:
+    with Keys() as keys:
+        while keys.wait(0) != "q":
+            for snapshot in _observe_all(pid)[0]:
+                print(json.dumps(snapshot.to_dict()), flush=True)
+            if keys.wait(interval_s) == "q":
+                return
+
+
+def _watch(console: Console, pid: int | None, interval_s: float) -> None:
+    before: dict[int, Snapshot] = {}
+    with Keys() as keys, Live(console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            snapshots, errors = _observe_all(pid)
+            lines = (console.height - 2 - len(errors)) // max(1, len(snapshots)) - 1
+            views: list[RenderableType] = [
+                DeviceView(snapshot, before.get(snapshot.status.boot_nonce), lines) for snapshot in snapshots
+            ]
+            views += [Text(str(error), "red") for error in errors]
+            foot = Text(f"every {interval_s:g} s; q quits", "dim")
+            live.update(Group(_page(views or [Text(NOTHING)]), Text(), foot), refresh=True)
+            before = {snapshot.status.boot_nonce: snapshot for snapshot in snapshots}
+            if keys.wait(interval_s) == "q":
+                return
+
+
+def _page(views: Sequence[RenderableType]) -> Group:
+    parts: list[RenderableType] = []
+    for view in views:
+        parts += [view, Text()]
+    return Group(*parts[:-1])
