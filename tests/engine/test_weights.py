@@ -175,5 +175,5 @@ def test_what_a_killed_process_left_is_removed_after_a_day(tmp_path: Path, cache
 
 
 def test_models_folder_is_under_the_cache_folder(cache_folder: Path) -> None:
-    assert weights._models_folder() == cache_folder
+    assert weights.models_folder() == cache_folder
     assert os.environ["XDG_CACHE_HOME"] in str(cache_folder)

@@ -14,6 +14,8 @@ from cuelight.errors import DeviceFull
 
 from .recorded_run import FIRST, SECOND, record_run
 
+EMPTY = "The prompt from /dev/null is empty; give one as an argument, in a file or on standard input."
+
 
 @pytest.fixture
 def run_file(tmp_path: Path) -> Path:
@@ -78,12 +80,13 @@ def test_status_of_the_twin(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "Name a command: generate, demo, status, trace; see cuelight --help."),
+        ([], "Name a command: generate, demo, status, models, trace; see cuelight --help."),
         (["genrate"], "There is no command 'genrate', did you mean 'generate'; see cuelight --help."),
-        (["trace"], "The following arguments are required: file; see cuelight trace --help."),
+        (["trace"], "The following arguments are required: FILE; see cuelight trace --help."),
         (
             ["generate", "--tier", "high"],
-            "Argument --tier: 'high' is no whole number of at least 0; see cuelight generate --help.",
+            "Argument --tier: 'high' is no tier, there are vip, standard, best-effort and 0 to 3; "
+            "see cuelight generate --help.",
         ),
         (
             ["generate", "--trace", "no/such/folder/run.json", "hello"],
@@ -117,7 +120,11 @@ def test_a_wrong_call_ends_in_a_sentence(
             ["generate", "--model", "gpt-none", "hello"],
             "There is no model 'gpt-none'; give smollm2-135m-instruct, a .gguf file or a model directory.",
         ),
-        (["generate", " "], "The prompt is empty; give one as an argument or on standard input."),
+        (["generate", " "], "The prompt is empty; give one as an argument, in a file or on standard input."),
+        (["generate", "-f", "none.txt"], "none.txt can't be read (No such file or directory); name a text file."),
+        (["generate", "-f", "/dev/null"], EMPTY),
+        (["generate", "--lines", "-f", "/dev/null"], "/dev/null has no line with a prompt; write one a line."),
+        (["generate", "-f", "/usr/bin/env"], "/usr/bin/env is no text in UTF-8 (byte 24); name a text file."),
         (
             ["generate", "--raw", "--system", "Be brief.", "hello"],
             "--raw takes the prompt as it stands and so no --system; leave one of them out.",
@@ -154,6 +161,22 @@ def test_an_error_of_the_package_is_told_and_any_other_is_not_hidden(
     monkeypatch.setattr(cuelight.device.Device, "open", fail)
     with pytest.raises(ZeroDivisionError):
         main(["status", "--device", "twin"])
+
+
+@pytest.mark.parametrize("command", ["", "generate", "demo", "status", "models", "models fetch", "trace"])
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_help_fits_the_terminal_and_is_no_wider(
+    command: str, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Filled to its width, 96 at most; examples alone stay as they are."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with pytest.raises(SystemExit, match="0"):
+        main([*command.split(), "--help"])
+    said, errors = capsys.readouterr()
+    assert errors == ""
+    assert said.startswith(f"usage: cuelight {command}".rstrip())
+    filled = [line for line in said.splitlines() if not line.startswith("  ") or line.startswith("      ")]
+    assert max(map(len, filled)) <= min(columns, 96)
 
 
 def test_an_interrupt_ends_without_a_word(

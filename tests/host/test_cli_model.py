@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,46 @@ def test_generate_streams_what_json_reports(tmp_path: Path, capsys: pytest.Captu
     assert answer["ttft_s"] > 0
     (row,) = Recording.load(tmp_path / "run.json").timeline().requests
     assert len({bar.pass_number for bar in row.bars}) == answer["new_tokens"]
+
+
+def test_several_prompts_are_answered_at_once_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each as it would be alone, whatever comes first; headings on standard output, figures on standard error."""
+    monkeypatch.chdir(tmp_path)
+    Path("questions.txt").write_text("Name a fruit.\n\nName a bird.\n")
+    monkeypatch.setattr("sys.stdin", io.StringIO("Name a tree."))
+    run = ["generate", "Name three colours.", "-", "--lines", "-f", "questions.txt"]
+    limits = ["--max-new-tokens", "6", "--tier", "best-effort"]
+    assert main([*run, *limits, "--json", "--trace", "run.json"]) == 0
+    captured = capsys.readouterr()
+    answers = [json.loads(line) for line in captured.out.splitlines()]
+    sources = ["Name three colours.", "standard input:1", "questions.txt:1", "questions.txt:3"]
+    assert [(one["index"], one["source"]) for one in answers] == list(enumerate(sources))
+    assert {one["tier"] for one in answers} == {3}
+    assert re.search(r"^4 answers, \d+ tokens in", captured.err, re.MULTILINE)
+    recording = Recording.load(Path("run.json"))
+    assert sorted(recording.labels.values()) == sorted(sources)
+    assert any(one.decode_rows > 1 for one in recording.timeline().passes)
+
+    monkeypatch.setattr("sys.stdin", io.StringIO("Name a tree.\n"))
+    assert main([*run, *limits]) == 0
+    expected = [f"==> {one['index'] + 1}: {one['source']} <==\n{one['text']}\n" for one in answers]
+    assert capsys.readouterr().out == "\n".join(expected)
+
+
+def test_a_prompt_that_fails_leaves_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its reason is told, its object has it too, and the status is 1."""
+    long = tmp_path / "long.txt"
+    long.write_text("and " * 9000)
+    assert main(["generate", "Hello.", "-f", str(long), "--json", "--max-new-tokens", "4"]) == 1
+    captured = capsys.readouterr()
+    first, second = (json.loads(line) for line in captured.out.splitlines())
+    assert first["new_tokens"] <= 4
+    assert "exceed the context" in second["error"]
+    told = captured.err.splitlines()
+    assert f"cuelight: {long}: {second['error']}" in told
+    assert told[-1] == "cuelight: 1 of 2 prompts have no whole answer; see why above."
 
 
 @pytest.mark.parametrize(

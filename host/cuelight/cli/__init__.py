@@ -1,4 +1,4 @@
-"""The command line: `cuelight generate`, `demo`, `status`, `trace`."""
+"""The command line: `cuelight generate`, `demo`, `status`, `models`, `trace`."""
 
 from cuelight.cli.main import main
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
+import time
+from collections.abc import Callable
 
+from rich.console import Console
+
+from cuelight.cli.answers import open_answers
 from cuelight.cli.progress import show_progress
-from cuelight.errors import InvalidArgument
+from cuelight.cli.prompts import Prompt, read_prompts
+from cuelight.cli.together import run_together
+from cuelight.errors import RequestFailed
 from cuelight.llm import LLM
 from cuelight.recording import Recording
 from cuelight.stream import Stream
@@ -16,56 +22,70 @@ __all__ = ["run_generate"]
 
 
 def run_generate(arguments: argparse.Namespace) -> None:
-    """Answer one prompt, as it comes or as one JSON object."""
-    prompt = _read_prompt(arguments)
+    """Answer prompts, all at once, as text or as JSON.
+
+    Raises
+    ------
+    RequestFailed
+        Some of several have no answer; why, was told before.
+    """
+    prompts = read_prompts(arguments)
+    console = Console(highlight=False)
     with show_progress() as progress:
         progress("opening device and model", 0)
         llm = LLM.open(arguments.model, arguments.device, progress=progress)
+        if len(prompts) > 1 and not console.is_terminal:
+            # Where answers are seen as they come, they are the progress.
+            with llm:
+                _answer(llm, arguments, prompts, console, progress)
+            return
     with llm:
+        _answer(llm, arguments, prompts, console, lambda what, share: None)
+
+
+def _answer(
+    llm: LLM,
+    arguments: argparse.Namespace,
+    prompts: list[Prompt],
+    console: Console,
+    progress: Callable[[str, float], None],
+) -> None:
+    def start(index: int) -> Stream:
         stream = llm.generate(
-            prompt,
+            prompts[index].content,
             max_new_tokens=arguments.max_new_tokens,
             temperature=arguments.temperature,
             seed=arguments.seed,
             tier=arguments.tier,
             timeout_s=arguments.timeout,
         )
-        pieces = []
-        for piece in stream.pieces(arguments.timeout):
-            pieces.append(piece)
-            if not arguments.json:
-                print(piece, end="", flush=True)
-        if arguments.json:
-            print(json.dumps(_describe(stream, "".join(pieces))))
-        else:
-            print()
-        if arguments.trace:
-            events = tuple(llm.device.trace())
-            Recording(events, llm.device.status().stages, {stream.request.id: _title(arguments)}).save(arguments.trace)
+        labels[stream.request.id] = prompts[index].source
+        return stream
 
-
-def _read_prompt(arguments: argparse.Namespace) -> str | list[dict[str, str]]:
-    prompt = sys.stdin.read() if arguments.prompt is None else arguments.prompt
-    if not prompt.strip():
-        raise InvalidArgument("The prompt is empty; give one as an argument or on standard input.")
-    if arguments.raw:
-        if arguments.system is not None:
-            raise InvalidArgument("--raw takes the prompt as it stands and so no --system; leave one of them out.")
-        return str(prompt)
-    system = [] if arguments.system is None else [{"role": "system", "content": arguments.system}]
-    return [*system, {"role": "user", "content": prompt}]
-
-
-def _describe(stream: Stream, text: str) -> dict[str, object]:
-    return {
-        "text": text,
-        "tokens": [token.token for token in stream.request.received],
-        "logprobs": [token.logprob for token in stream.request.received],
-        "finish": stream.finish,
-        "seed": stream.seed,
-        **stream.metrics.to_dict(),
-    }
-
-
-def _title(arguments: argparse.Namespace) -> str:
-    return " ".join((arguments.prompt or "standard input").split())
+    labels: dict[int, str] = {}
+    ended: list[Stream] = []
+    failed = 0
+    began = time.monotonic()
+    what = f"answering {len(prompts)} prompts"
+    progress(what, 0)
+    with open_answers(console, prompts, arguments.json) as answers:
+        for event in run_together(len(prompts), start, arguments.timeout):
+            if event.error and len(prompts) == 1:
+                raise event.error
+            answers.add(event)
+            if event.error:
+                failed += 1
+                print(f"cuelight: {prompts[event.index].source}: {event.error}", file=sys.stderr)
+            if event.stream:
+                ended.append(event.stream)
+            progress(what, (len(ended) + failed) / len(prompts))
+    if arguments.trace:
+        Recording(tuple(llm.device.trace()), llm.device.status().stages, labels).save(arguments.trace)
+    if len(prompts) > 1:
+        tokens, past_s = sum(stream.metrics.new_tokens for stream in ended), time.monotonic() - began
+        print(
+            f"{len(ended)} answers, {tokens:,} tokens in {past_s:.1f} s: {tokens / past_s:.1f} tokens/s",
+            file=sys.stderr,
+        )
+    if failed:
+        raise RequestFailed(f"{failed} of {len(prompts)} prompts have no whole answer; see why above.")

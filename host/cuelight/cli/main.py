@@ -68,6 +68,10 @@ def _run(arguments: argparse.Namespace) -> None:
             from cuelight.cli.status import run_status
 
             run_status(arguments)
+        case "models":
+            from cuelight.cli.models import run_models
+
+            run_models(arguments)
         case "trace":
             from cuelight.cli.trace import run_trace
 

