@@ -1,4 +1,4 @@
-"""The command line: `cuelight generate`, `demo`, `status`, `models`, `trace`."""
+"""The command line: `cuelight generate`, `demo`, `status`, `models`, `trace`, `completion`."""
 
 from cuelight.cli.main import main
 

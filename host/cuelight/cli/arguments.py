@@ -90,7 +90,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = build_parser()
     arguments = parser.parse_args(argv)
     if arguments.command is None:
-        parser.error("name a command: generate, demo, status, models, trace")
+        parser.error("name a command: generate, demo, status, models, trace, completion")
     return arguments
 
 
@@ -99,7 +99,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="cuelight", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"cuelight {version('cuelight')}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", parser_class=_Parser)
-    for add in (_add_generate, _add_demo, _add_status, _add_models, _add_trace):
+    for add in (_add_generate, _add_demo, _add_status, _add_models, _add_trace, _add_completion):
         add(commands)
     return parser
 
@@ -209,6 +209,19 @@ def _add_trace(commands: Any) -> None:
     parser.add_argument("--png", type=_output, metavar="FILE", help="draw the run instead")
     parser.add_argument("--summary", action="store_true", help="print one line a request instead")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
+
+
+def _add_completion(commands: Any) -> None:
+    text = """
+    Print what makes a shell complete commands, options, tiers, models and files.
+
+    to have it always:
+      bash  cuelight completion bash > ~/.local/share/bash-completion/completions/cuelight
+      zsh   cuelight completion zsh > _cuelight  (in a folder of $fpath)
+      fish  cuelight completion fish > ~/.config/fish/completions/cuelight.fish
+    """
+    parser = commands.add_parser("completion", help="completion for a shell", description=textwrap.dedent(text))
+    parser.add_argument("shell", choices=["bash", "zsh", "fish"], metavar="SHELL", help="bash, zsh or fish")
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:

@@ -72,6 +72,10 @@ def _run(arguments: argparse.Namespace) -> None:
             from cuelight.cli.models import run_models
 
             run_models(arguments)
+        case "completion":
+            from cuelight.cli.completion import run_completion
+
+            run_completion(arguments)
         case "trace":
             from cuelight.cli.trace import run_trace
 
