@@ -16,7 +16,6 @@ from cuelight.cli.together import Event
 __all__ = ["Answers", "open_answers"]
 
 MOST_PANELS = 6
-TITLE_WIDTH = 60
 
 
 class Answers(Protocol):
@@ -35,7 +34,7 @@ class Answers(Protocol):
 def open_answers(console: Console, prompts: Sequence[Prompt], as_json: bool) -> Answers:
     """Choose by their number, and by whether `console` is a terminal."""
     if not as_json and console.is_terminal and not console.is_dumb_terminal and 1 < len(prompts) <= MOST_PANELS:
-        titles = [f"{number}: {_shorten(prompt.source)}" for number, prompt in enumerate(prompts, 1)]
+        titles = [f"{number}: {prompt.title}" for number, prompt in enumerate(prompts, 1)]
         return _Panels(open_screen(console, titles))
     return _InOrder(prompts, as_json)
 
@@ -111,7 +110,7 @@ class _InOrder:
     def _head(self) -> None:
         if len(self._prompts) > 1:
             space = "\n" if self._turn else ""
-            print(f"{space}==> {self._turn + 1}: {_shorten(self._prompts[self._turn].source)} <==", flush=True)
+            print(f"{space}==> {self._turn + 1}: {self._prompts[self._turn].title} <==", flush=True)
 
     def _describe(self, text: str, end: Event) -> dict[str, object]:
         head: dict[str, object] = {"index": self._turn, "source": self._prompts[self._turn].source, "text": text}
@@ -127,7 +126,3 @@ class _InOrder:
             "seed": end.stream.seed,
             **end.stream.metrics.to_dict(),
         }
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= TITLE_WIDTH else f"{text[: TITLE_WIDTH - 1]}…"

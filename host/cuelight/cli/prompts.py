@@ -11,6 +11,7 @@ from cuelight.errors import InvalidArgument
 __all__ = ["Prompt", "read_prompts"]
 
 STANDARD_INPUT = "-"
+TITLE_WIDTH = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,15 @@ class Prompt:
     system: str | None
     raw: bool
     """Goes to the model as it stands, without a chat template."""
+
+    @property
+    def title(self) -> str:
+        """The beginning of its own words, or the end of where it is from."""
+        source = self.source
+        if len(source) <= TITLE_WIDTH:
+            return source
+        own = " ".join(self.text.split()) == source
+        return f"{source[: TITLE_WIDTH - 1]}…" if own else f"…{source[1 - TITLE_WIDTH :]}"
 
     @property
     def content(self) -> str | list[dict[str, str]]:

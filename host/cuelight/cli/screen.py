@@ -88,7 +88,7 @@ class _Panels:
         colour = COLOURS[index % len(COLOURS)]
         return Panel(
             Text("\n").join(shown),
-            title=Text(self._titles[index], style=f"bold {colour}"),
+            title=Text(self._titles[index], style=f"bold {colour}", overflow="ellipsis"),
             subtitle=Text(self._notes[index], style="dim"),
             title_align="left",
             subtitle_align="right",
