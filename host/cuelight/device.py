@@ -346,7 +346,7 @@ class Device:
         return Snapshot(
             device=self._uri,
             title=self._title,
-            program=Path(sys.argv[0]).name if sys.argv else "",
+            program=_program(),
             pid=os.getpid(),
             uptime_s=(now_ns - self._opened_ns) / 1e9,
             status=self.status(),
@@ -453,3 +453,9 @@ class Device:
             raise DeviceBusy(
                 f"The device refused to set register {offset:#06x} to {value}; configure it while no request lives."
             )
+
+
+def _program() -> str:
+    path = Path(sys.argv[0] if sys.argv else "")
+    # As `python -m` names it.
+    return path.parent.name if path.name == "__main__.py" else path.name

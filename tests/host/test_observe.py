@@ -106,7 +106,7 @@ def test_a_closed_device_is_not_found(device: Device) -> None:
 
 def test_another_process_is_seen_and_its_death_is_noticed() -> None:
     code = (
-        "import time; from cuelight import Device\n"
+        "import sys, time; from cuelight import Device; sys.argv = ['/some/tool/__main__.py']\n"
         "device = Device.open('twin'); device.admit(stage=3); print(device.segment.path, flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
@@ -116,7 +116,7 @@ def test_another_process_is_seen_and_its_death_is_noticed() -> None:
             seen = observe(path)
         finally:
             process.kill()
-    assert (seen.pid, seen.status.active) == (process.pid, 1)
+    assert (seen.pid, seen.program, seen.status.active) == (process.pid, "tool", 1)
     assert path in find_devices()
     with pytest.raises(DeviceClosed):
         observe(path)
