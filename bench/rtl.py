@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import astuple
+
 from cuelight_rtl.account import state_bits
 from cuelight_rtl.params import Params
 from cuelight_sim.cycles import measure
+from cuelight_sim.loop_points import LoopPoint
 
 _KIBIBYTE_BITS = 8 * 1024
 
@@ -18,15 +22,23 @@ def main() -> None:
     print(f"  {cycles.manual_admission:6.2f}   each manual admission, sustained")
     print(f"  {cycles.automatic_admission:6.2f}   each automatic admission, its attributes included, sustained")
     print(f"  {cycles.automatic_admission_beside_seating:6.2f}   the same while seats are taken and a pass is formed")
-    print(f"  {cycles.done_to_dispatch:6d}   BATCH_DONE accepted inside a pass → next dispatch in the poll head")
     print(
-        f"  {cycles.loop_to_dispatch:6d}   last BATCH_DONE of a pass accepted → next pass's first dispatch, all decode"
+        f"  {cycles.done_to_dispatch:6d}   BATCH_DONE accepted inside a pass → next dispatch in the poll head, depth 1"
     )
-    print(f"  {cycles.turnover_to_dispatch:6d}   the same, where one request finishes and another takes its seat")
+    print(f"  {cycles.done_to_dispatch_ahead:6d}   the same at depth 2, a dispatch ahead")
+    print(f"  {cycles.done_beside_loop_point:6d}   the same at depth 1 beside another group's loop point, 16 changes")
+    _print_loop_points(cycles.loop_points)
     bits = state_bits(params)
     print(f"state: {sum(bits.values()) / _KIBIBYTE_BITS:.2f} KiB")
     for room, count in bits.items():
         print(f"  {count / _KIBIBYTE_BITS:6.2f} KiB  {room}")
+
+
+def _print_loop_points(points: Iterable[LoopPoint]) -> None:
+    print("last BATCH_DONE of a pass accepted → next pass's first dispatch in the poll head, every seat taken:")
+    print("   seats    left  joined  chunks  cycles")
+    for seats, left, joined, chunks, cycles in sorted({astuple(point) for point in points}):
+        print(f"  {seats:6d}  {left:6d}  {joined:6d}  {chunks:6d}  {cycles:6d}")
 
 
 if __name__ == "__main__":

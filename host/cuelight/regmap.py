@@ -88,7 +88,7 @@ class CommitKind(enum.IntEnum):
     """stage: reason, id, detail: page | target stage [23:0] << 8"""
 
     SEAT = 7
-    """lane: group, stage: seat, id, detail: tier"""
+    """lane: group, stage: seat, id, detail: [1:0] tier, [8] decodes already"""
 
     RETIRE = 8
     """lane: group, stage: reason, id, detail: [7:0] seat, [8] had none"""
@@ -109,7 +109,8 @@ class CommitKind(enum.IntEnum):
     """lane: group, id: pass number, detail: decode rows"""
 
     CHUNK = 14
-    """lane: group, stage: seat, id, detail: [19:0] start, [29:20] rows, [30] last, [31] first"""
+    """lane: group, stage: seat, id, detail: [19:0] start, [29:20] rows (0: binds a seat that decodes), [30] last, [31]
+    first"""
 
     FORM = 15
     """lane: group, stage: entries, id: pass number, detail: rows"""
@@ -144,6 +145,19 @@ class CommitKind(enum.IntEnum):
     UNOFFER = 25
     """stage: page, id: OFFER_ID withdrawn"""
 
+    PARK = 26
+    """stage: 0 ignored, 1 taken out of its queue, 2 parks at the loop point, 3 was parked or parking, 4 used up a
+    credit; id, detail: page"""
+
+    CREDIT = 27
+    """stage: 0 ignored, 1 queues again, 2 goes on in its seat, 3 remembered, 4 had one remembered; id, detail: page"""
+
+    PARKED = 28
+    """lane: group, stage: seat, detail: 0 parked, 1 used up a credit"""
+
+    PAUSE = 29
+    """lane: group, stage: seat, id, detail: [1:0] tier, [8] parked"""
+
 
 PAGE = 0x0000
 PAGE_STRIDE = 0x1000
@@ -156,6 +170,9 @@ LANE_COUNT = 8
 GROUP = 0x8400
 GROUP_STRIDE = 0x0040
 GROUP_COUNT = 8
+TIER = 0x8600
+TIER_STRIDE = 0x0020
+TIER_COUNT = 4
 FIFO = 0x8800
 COUNTERS = 0x8A00
 COMPLETION = 0xA000
@@ -178,6 +195,8 @@ class Page:
     STAGE_DONE = 0x0010
     SCHED_ATTR = 0x0018
     OFFER_ID = 0x0020
+    PARK = 0x0028
+    CREDIT = 0x0030
     SIZE = 0x1000
 
 
@@ -217,6 +236,8 @@ class Lane:
     SEQUENCE_RESET = 1
     PASS = 0x0010
     BUSY_NS = 0x0018
+    DEPTH = 0x0020
+    DEPTH_RESET = 2
     SIZE = 0x0040
 
 
@@ -228,7 +249,20 @@ class Group:
     KV_BLOCKS = 0x0010
     KV_FREE = 0x0018
     OCCUPANCY = 0x0020
+    COST = 0x0028
+    COST_RESET = 0xFFFFFFFF
+    COST_DECODE = 0x0030
+    COST_CHUNK = 0x0038
     SIZE = 0x0040
+
+
+class Tier:
+    """Tier."""
+
+    MIN_SEATS = 0x0000
+    MIN_ROWS = 0x0008
+    KV_FLOOR = 0x0010
+    SIZE = 0x0020
 
 
 class Fifo:
@@ -261,7 +295,8 @@ class Counters:
     ROWS = 0x0028
     TRACE_LOST = 0x002C
     DECISION_CYCLES = 0x0030
-    SIZE = 0x0038
+    PAUSES = 0x0038
+    SIZE = 0x003C
 
 
 class Completion:
@@ -455,7 +490,7 @@ class PageSchedAttr:
     automatic: int = 0
     """The device walks the stages itself."""
     stepped: int = 0
-    """Parks after each pass that samples it; refused by this version."""
+    """Parks after each pass that samples it."""
     tier: int = 0
     """Latency tier, 0 the highest."""
     group: int = 0
@@ -581,7 +616,7 @@ class LaneLaneStatus:
     resetting: int = 0
     """The group is being reset."""
     stage: int = 0
-    """Stage of the outstanding dispatch."""
+    """Stage of the oldest outstanding dispatch."""
 
     @classmethod
     def unpack(cls, value: int) -> Self:
@@ -613,6 +648,8 @@ class GroupOccupancy:
     """Requests seated."""
     decoding: int = 0
     """Seats that decode."""
+    parked: int = 0
+    """Seats that are parked."""
 
     @classmethod
     def unpack(cls, value: int) -> Self:
@@ -620,6 +657,7 @@ class GroupOccupancy:
             value & 0xFFFF,
             value >> 16 & 0xFFFF,
             value >> 32 & 0xFFFF,
+            value >> 48 & 0xFFFF,
         )
 
     def pack(self) -> int:
@@ -627,6 +665,44 @@ class GroupOccupancy:
             _place("queued", self.queued, 0, 16)
             | _place("seated", self.seated, 16, 16)
             | _place("decoding", self.decoding, 32, 16)
+            | _place("parked", self.parked, 48, 16)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCostDecode:
+    """Cost of a decode row. Writable at any time."""
+
+    cost: int = 0
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0xFFFF,
+        )
+
+    def pack(self) -> int:
+        return _place("cost", self.cost, 0, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCostChunk:
+    """Cost of chunks. A chunk of n rows costs n (c0 + c1 (start >> 10)). Writable at any time."""
+
+    c0: int = 0
+    c1: int = 0
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0xFFFF,
+            value >> 16 & 0xFFFF,
+        )
+
+    def pack(self) -> int:
+        return (
+            _place("c0", self.c0, 0, 16)
+            | _place("c1", self.c1, 16, 16)
         )
 
 

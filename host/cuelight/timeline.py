@@ -7,6 +7,7 @@ decoded when it was planned and from its chunks, so a bar here is a dispatch see
 from __future__ import annotations
 
 import enum
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -14,6 +15,10 @@ from cuelight.regmap import CommitKind, RetireReason
 from cuelight.trace import Event
 
 __all__ = ["Bar", "Pass", "Phase", "RequestRow", "StageRun", "Timeline", "build_timeline"]
+
+
+_UNPARKED = 2
+"""Effect of a CREDIT that lets a seat go on."""
 
 
 class Phase(enum.StrEnum):
@@ -128,11 +133,21 @@ class _Member:
 
 @dataclass(slots=True)
 class _Group:
+    seats: dict[int, RequestRow] = field(default_factory=dict)
     decoding: dict[int, RequestRow] = field(default_factory=dict)
+    unbound: set[int] = field(default_factory=set)
+    parked: set[int] = field(default_factory=set)
     members: list[_Member] = field(default_factory=list)
     current: Pass | None = None
-    outstanding: Event | None = None
-    dispatched_ns: int = 0
+    outstanding: deque[tuple[Event, int]] = field(default_factory=deque)
+    """Dispatches and when they were made, the oldest first."""
+    completed_ns: int = 0
+
+    def leave(self, seat: int) -> None:
+        self.seats.pop(seat, None)
+        self.decoding.pop(seat, None)
+        self.unbound.discard(seat)
+        self.parked.discard(seat)
 
 
 class _Builder:
@@ -151,40 +166,45 @@ class _Builder:
                 row.admitted_ns, row.tier = now, fields["tier"]
             case CommitKind.SEAT:
                 row = self._request(event)
-                row.seated_ns, row.tier = now, fields["tier"]
+                row.tier = fields["tier"]
+                if row.seated_ns is None:
+                    row.seated_ns = now
+                group.seats[fields["seat"]] = row
+                group.unbound.add(fields["seat"])
+                if fields["decodes"]:
+                    group.decoding[fields["seat"]] = row
             case CommitKind.RETIRE:
                 row = self._request(event)
                 row.retired_ns, row.reason = now, RetireReason(fields["reason"])
                 del self._requests[event.id]
                 if not fields["unseated"]:
-                    group.decoding.pop(fields["seat"], None)
+                    group.leave(fields["seat"])
+            case CommitKind.PAUSE:
+                group.leave(fields["seat"])
+            case CommitKind.PARKED if not fields["credited"]:
+                group.parked.add(fields["seat"])
+            case CommitKind.CREDIT if fields["effect"] == _UNPARKED:
+                self._unpark(self._request(event))
             case CommitKind.ADVANCE if fields["decodes"]:
                 group.decoding[fields["seat"]] = self._request(event)
             case CommitKind.PLAN:
                 rows = fields["decode_rows"]
                 group.current = Pass(event.id, event.lane, decode_rows=rows, chunks=0, rows=rows)
                 group.members = [
-                    _Member(row, Phase.DECODE, 1, None, binds=False, samples=True) for row in group.decoding.values()
+                    _Member(row, Phase.DECODE, 1, None, binds=False, samples=True)
+                    for seat, row in group.decoding.items()
+                    if seat not in group.unbound | group.parked
                 ]
             case CommitKind.CHUNK:
-                group.members.append(
-                    _Member(
-                        self._request(event),
-                        Phase.PREFILL,
-                        fields["rows"],
-                        fields["start"],
-                        binds=bool(fields["first"]),
-                        samples=bool(fields["last"]),
-                    )
-                )
+                self._join(group, event)
             case CommitKind.FORM if group.current:
                 group.current.chunks, group.current.rows = fields["entries"], fields["rows"]
                 if fields["rows"]:
                     self._timeline.passes.append(group.current)
             case CommitKind.DISPATCH:
-                group.outstanding, group.dispatched_ns = event, now
-            case CommitKind.COMPLETE if group.outstanding and group.outstanding.id == event.id:
-                self._complete(group, group.outstanding, now)
+                group.outstanding.append((event, now))
+            case CommitKind.COMPLETE if group.outstanding and group.outstanding[0][0].id == event.id:
+                self._complete(group, *group.outstanding.popleft(), now)
             case CommitKind.GROUP_RESET:
                 self._groups[event.lane] = _Group()
             case _:
@@ -204,11 +224,34 @@ class _Builder:
             self._timeline.requests.append(row)
         return row
 
-    def _complete(self, group: _Group, dispatch: Event, now: int) -> None:
-        group.outstanding = None
+    def _join(self, group: _Group, event: Event) -> None:
+        """Takes an entry into the pass being formed: a chunk, or without rows a seat that decodes again."""
+        fields = event.fields
+        binds = fields["seat"] in group.unbound
+        group.unbound.discard(fields["seat"])
+        if fields["rows"]:
+            member = _Member(
+                self._request(event),
+                Phase.PREFILL,
+                fields["rows"],
+                fields["start"],
+                binds,
+                samples=bool(fields["last"]),
+            )
+        else:
+            member = _Member(self._request(event), Phase.DECODE, 1, None, binds, samples=True)
+        group.members.append(member)
+
+    def _unpark(self, row: RequestRow) -> None:
+        for group in self._groups.values():
+            group.parked -= {seat for seat in group.parked if group.seats.get(seat) is row}
+
+    def _complete(self, group: _Group, dispatch: Event, dispatched_ns: int, now: int) -> None:
+        # A lane does one stage after the other: one dispatched ahead begins when the one before it is complete.
+        start, group.completed_ns = max(dispatched_ns, group.completed_ns), now
         if group.current is None:
             return
-        start, stage, fields = group.dispatched_ns, dispatch.stage, dispatch.fields
+        stage, fields = dispatch.stage, dispatch.fields
         run = StageRun(stage, dispatch.id, start, now, fields["rows"], fields["decision_cycles"])
         group.current.stages.append(run)
         for member in group.members:

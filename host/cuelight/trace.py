@@ -24,13 +24,17 @@ _STAGE: dict[CommitKind, tuple[tuple[str, int, int], ...]] = {
     CommitKind.FORM: (("entries", 0, 8),),
     CommitKind.DISPATCH: (("stage", 0, 8),),
     CommitKind.COMPLETE: (("stage", 0, 8),),
+    CommitKind.PARK: (("effect", 0, 8),),
+    CommitKind.CREDIT: (("effect", 0, 8),),
+    CommitKind.PARKED: (("seat", 0, 8),),
+    CommitKind.PAUSE: (("seat", 0, 8),),
 }
 _DETAIL: dict[CommitKind, tuple[tuple[str, int, int], ...]] = {
     CommitKind.ADMIT: (("kv_blocks", 0, 32),),
     CommitKind.RETARGET: (("page", 0, 8),),
     CommitKind.CANCEL: (("page", 0, 8),),
     CommitKind.REJECT: (("page", 0, 8), ("target", 8, 24)),
-    CommitKind.SEAT: (("tier", 0, 8),),
+    CommitKind.SEAT: (("tier", 0, 2), ("decodes", 8, 1)),
     CommitKind.RETIRE: (("seat", 0, 8), ("unseated", 8, 1)),
     CommitKind.FREE: (("index", 0, 32),),
     CommitKind.ADVANCE: (("start", 0, 20), ("decodes", 31, 1)),
@@ -44,6 +48,10 @@ _DETAIL: dict[CommitKind, tuple[tuple[str, int, int], ...]] = {
         ("last", 29, 1),
         ("samples", 30, 1),
     ),
+    CommitKind.PARK: (("page", 0, 8),),
+    CommitKind.CREDIT: (("page", 0, 8),),
+    CommitKind.PARKED: (("credited", 0, 1),),
+    CommitKind.PAUSE: (("tier", 0, 2), ("parked", 8, 1)),
 }
 
 

@@ -54,7 +54,11 @@ enum cuelight_commit_kind {
     CUELIGHT_COMMIT_KIND_CONFIG = 22,
     CUELIGHT_COMMIT_KIND_CONFIG_IGNORED = 23,
     CUELIGHT_COMMIT_KIND_OFFER = 24,
-    CUELIGHT_COMMIT_KIND_UNOFFER = 25
+    CUELIGHT_COMMIT_KIND_UNOFFER = 25,
+    CUELIGHT_COMMIT_KIND_PARK = 26,
+    CUELIGHT_COMMIT_KIND_CREDIT = 27,
+    CUELIGHT_COMMIT_KIND_PARKED = 28,
+    CUELIGHT_COMMIT_KIND_PAUSE = 29
 };
 
 /* Cuelight BAR0 */
@@ -69,6 +73,9 @@ enum cuelight_commit_kind {
 #define CUELIGHT_GROUP                                  0x8400u
 #define CUELIGHT_GROUP_STRIDE                           0x0040u
 #define CUELIGHT_GROUP_COUNT                            8u
+#define CUELIGHT_TIER                                   0x8600u
+#define CUELIGHT_TIER_STRIDE                            0x0020u
+#define CUELIGHT_TIER_COUNT                             4u
 #define CUELIGHT_FIFO                                   0x8800u
 #define CUELIGHT_COUNTERS                               0x8a00u
 #define CUELIGHT_COMPLETION                             0xa000u
@@ -122,6 +129,8 @@ enum cuelight_commit_kind {
 #define CUELIGHT_PAGE_SCHED_ATTR_START_WIDTH            20
 #define CUELIGHT_PAGE_SCHED_ATTR_START_MASK             0xfffff00000000000ull
 #define CUELIGHT_PAGE_OFFER_ID                          0x0020u
+#define CUELIGHT_PAGE_PARK                              0x0028u
+#define CUELIGHT_PAGE_CREDIT                            0x0030u
 
 /* Identity */
 #define CUELIGHT_IDENTITY_SIZE                          0x0050u
@@ -194,6 +203,8 @@ enum cuelight_commit_kind {
 #define CUELIGHT_LANE_SEQUENCE_RESET                    0x00000001u
 #define CUELIGHT_LANE_PASS                              0x0010u
 #define CUELIGHT_LANE_BUSY_NS                           0x0018u
+#define CUELIGHT_LANE_DEPTH                             0x0020u
+#define CUELIGHT_LANE_DEPTH_RESET                       0x00000002u
 
 /* Lane group */
 #define CUELIGHT_GROUP_SIZE                             0x0040u
@@ -211,6 +222,28 @@ enum cuelight_commit_kind {
 #define CUELIGHT_GROUP_OCCUPANCY_DECODING_BIT           32
 #define CUELIGHT_GROUP_OCCUPANCY_DECODING_WIDTH         16
 #define CUELIGHT_GROUP_OCCUPANCY_DECODING_MASK          0x0000ffff00000000ull
+#define CUELIGHT_GROUP_OCCUPANCY_PARKED_BIT             48
+#define CUELIGHT_GROUP_OCCUPANCY_PARKED_WIDTH           16
+#define CUELIGHT_GROUP_OCCUPANCY_PARKED_MASK            0xffff000000000000ull
+#define CUELIGHT_GROUP_COST                             0x0028u
+#define CUELIGHT_GROUP_COST_RESET                       0xffffffffu
+#define CUELIGHT_GROUP_COST_DECODE                      0x0030u
+#define CUELIGHT_GROUP_COST_DECODE_COST_BIT             0
+#define CUELIGHT_GROUP_COST_DECODE_COST_WIDTH           16
+#define CUELIGHT_GROUP_COST_DECODE_COST_MASK            0x0000ffffu
+#define CUELIGHT_GROUP_COST_CHUNK                       0x0038u
+#define CUELIGHT_GROUP_COST_CHUNK_C0_BIT                0
+#define CUELIGHT_GROUP_COST_CHUNK_C0_WIDTH              16
+#define CUELIGHT_GROUP_COST_CHUNK_C0_MASK               0x0000ffffu
+#define CUELIGHT_GROUP_COST_CHUNK_C1_BIT                16
+#define CUELIGHT_GROUP_COST_CHUNK_C1_WIDTH              16
+#define CUELIGHT_GROUP_COST_CHUNK_C1_MASK               0xffff0000u
+
+/* Tier */
+#define CUELIGHT_TIER_SIZE                              0x0020u
+#define CUELIGHT_TIER_MIN_SEATS                         0x0000u
+#define CUELIGHT_TIER_MIN_ROWS                          0x0008u
+#define CUELIGHT_TIER_KV_FLOOR                          0x0010u
 
 /* FIFOs */
 #define CUELIGHT_FIFO_SIZE                              0x003cu
@@ -275,7 +308,7 @@ enum cuelight_commit_kind {
 #define CUELIGHT_FIFO_TRACE_POP                         0x0038u
 
 /* Counters */
-#define CUELIGHT_COUNTERS_SIZE                          0x0038u
+#define CUELIGHT_COUNTERS_SIZE                          0x003cu
 #define CUELIGHT_COUNTERS_ADMITTED                      0x0000u
 #define CUELIGHT_COUNTERS_RETIRED                       0x0004u
 #define CUELIGHT_COUNTERS_REJECTED                      0x0008u
@@ -289,6 +322,7 @@ enum cuelight_commit_kind {
 #define CUELIGHT_COUNTERS_ROWS                          0x0028u
 #define CUELIGHT_COUNTERS_TRACE_LOST                    0x002cu
 #define CUELIGHT_COUNTERS_DECISION_CYCLES               0x0030u
+#define CUELIGHT_COUNTERS_PAUSES                        0x0038u
 
 /* Completion entry */
 #define CUELIGHT_COMPLETION_SIZE                        0x0040u

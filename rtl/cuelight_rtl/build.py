@@ -29,7 +29,7 @@ _INCLUDE = _PACKAGE.parents[1] / "kernels" / "include"
 _LIBRARY = "libcuelight_twin.so"
 _VERILATOR_FLAGS = (
     *("--cc", "--prefix", "Vcuelight", "--top-module", "cuelight"),
-    *("-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-timing", "--no-assert"),
+    *("-O3", "-fno-table", "--x-assign", "fast", "--x-initial", "fast", "--no-timing", "--no-assert"),
     *("--output-split", "0", "--output-split-cfuncs", "0", "-Wno-fatal", "-Wno-lint", "-Wno-ALWNEVER", "--quiet"),
 )
 _COMPILE_FLAGS = (
@@ -52,9 +52,7 @@ def verilog(params: Params) -> str:
     from .top.twin import TwinTop
 
     top = TwinTop(params, rtl_hash=int(sources_hash()[:32], 16))
-    # A twin starts from initial values; a reset input would make Verilator evaluate most of the logic once more.
-    ports = [port for port in top.ports if port is not top.rst]
-    text: str = convert(top, name="cuelight", ports=ports, emit_src=False, strip_internal_attrs=True)
+    text: str = convert(top, name="cuelight", ports=top.ports, emit_src=False, strip_internal_attrs=True)
     return text
 
 

@@ -49,6 +49,7 @@ class Judge(wiring.Component):
                 "stage_count": In(8),
                 "resetting": In(1),
                 "blocks_free": In(16),
+                "blocks_floor": In(16),
                 "verdict": Out(Verdict),
                 "reason": Out(4),
             }
@@ -78,7 +79,7 @@ class Judge(wiring.Component):
                 with m.Switch(owner.life):
                     with m.Case(Life.RETIRED):
                         reject(RejectReason.ALREADY_RETIRED)
-                    with m.Case(Life.QUEUED):
+                    with m.Case(Life.QUEUED, Life.PARKED):
                         decide(Verdict.CANCEL_QUEUED)
                     with m.Case(Life.SEATED):
                         decide(Verdict.CANCEL_SEATED)
@@ -107,13 +108,11 @@ class Judge(wiring.Component):
             decide(Verdict.ADMIT_MANUAL)
         with m.Elif((stage != 0) | (self.stage_count < LEAST_STAGES)):
             reject(RejectReason.UNKNOWN_STAGE)
-        with m.Elif(
-            (attr.group >= self._params.lanes) | attr.stepped | (attr.rows == 0) | (attr.start + attr.rows >= 1 << 20)
-        ):
+        with m.Elif((attr.group >= self._params.lanes) | (attr.rows == 0) | (attr.start + attr.rows >= 1 << 20)):
             reject(RejectReason.BAD_ATTRIBUTE)
         with m.Elif(self.resetting):
             reject(RejectReason.GROUP_RESETTING)
-        with m.Elif(attr.kv_blocks > self.blocks_free):
+        with m.Elif(attr.kv_blocks + self.blocks_floor > self.blocks_free):
             reject(RejectReason.NO_KV_CREDIT)
         with m.Else():
             decide(Verdict.ADMIT_AUTOMATIC)

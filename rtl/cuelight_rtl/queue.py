@@ -23,8 +23,12 @@ class ListOp(enum.IntEnum):
     NONE = 0
     PUSH = 1
     """Append at the tail."""
-    UNLINK = 2
+    PUSH_FRONT = 2
+    """Insert at the head."""
+    UNLINK = 3
     """Take out; ``fetch`` must have fetched this slot's links."""
+    MOVE = 4
+    """Take the head, which must be ``slot``, and append it to the list ``onto``; links as for UNLINK."""
 
 
 class Lists(wiring.Component):
@@ -45,6 +49,7 @@ class Lists(wiring.Component):
                 "previous": Out(bits),
                 "op": In(ListOp),
                 "list": In(range(self.count)),
+                "onto": In(range(self.count)),
                 "slot": In(bits),
             }
         )
@@ -77,6 +82,7 @@ class Lists(wiring.Component):
 
         head, tail = self.heads[self.list], self.tails[self.list]
         filled = self.filled.bit_select(self.list, 1)
+        onto_tail, onto_filled = self.tails[self.onto], self.filled.bit_select(self.onto, 1)
         is_head = head == self.slot
         is_tail = tail == self.slot
         with m.Switch(self.op):
@@ -91,6 +97,33 @@ class Lists(wiring.Component):
                     previous_write.en.eq(1),
                     previous_write.addr.eq(self.slot),
                     previous_write.data.eq(tail),
+                ]
+            with m.Case(ListOp.PUSH_FRONT):
+                m.d.sync += [head.eq(self.slot), filled.eq(1)]
+                with m.If(~filled):
+                    m.d.sync += tail.eq(self.slot)
+                m.d.comb += [
+                    next_write.en.eq(1),
+                    next_write.addr.eq(self.slot),
+                    next_write.data.eq(head),
+                    previous_write.en.eq(filled),
+                    previous_write.addr.eq(head),
+                    previous_write.data.eq(self.slot),
+                ]
+            with m.Case(ListOp.MOVE):
+                # Nothing refers back from the new head, which is known by being the head.
+                with m.If(is_tail):
+                    m.d.sync += filled.eq(0)
+                m.d.sync += [head.eq(self.next), onto_tail.eq(self.slot), onto_filled.eq(1)]
+                with m.If(~onto_filled):
+                    m.d.sync += self.heads[self.onto].eq(self.slot)
+                m.d.comb += [
+                    next_write.en.eq(onto_filled),
+                    next_write.addr.eq(onto_tail),
+                    next_write.data.eq(self.slot),
+                    previous_write.en.eq(1),
+                    previous_write.addr.eq(self.slot),
+                    previous_write.data.eq(onto_tail),
                 ]
             with m.Case(ListOp.UNLINK):
                 m.d.comb += [

@@ -36,11 +36,10 @@ def record_word(m: Module, word: Value, *, decode: Value, chunk: data.View, coun
         with m.If(word[0]):
             m.d.comb += value.eq(Cat(field(chunk.rows, 32), tail))
         with m.Else():
-            # `bind` equals `first`: a request is bound with its first chunk.
             m.d.comb += value.eq(
                 Cat(
                     *(field(chunk.slot, 16), field(chunk.epoch, 16), field(chunk.start, 20), field(chunk.seat, 8)),
-                    *(chunk.first, chunk.first, chunk.last),
+                    *(chunk.bind, chunk.first, chunk.last),
                 )
             )
     return value

@@ -11,8 +11,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from . import regmap
-from .core import Core, RequestKind, RequestPort
+from .core import Core
 from .dispatch import Dispatcher
+from .hand import RequestKind, RequestPort
 from .pages import Pages
 from .params import PAGES, TIERS, Params
 from .record import BITMAP_WORDS, record_word
@@ -140,10 +141,15 @@ class Registers(wiring.Component):
                         ask(RequestKind.COMMAND)
                 with m.Case(regmap.Page.SCHED_ATTR):
                     m.d.comb += pages.attr_write.eq(1)
-                with m.Case(regmap.Page.STAGE_DONE):
-                    with m.If(low):
-                        ask(RequestKind.STAGE_DONE)
-                        m.d.sync += request.command.id.eq(payload[:32])
+                for register, kind in (
+                    (regmap.Page.STAGE_DONE, RequestKind.STAGE_DONE),
+                    (regmap.Page.PARK, RequestKind.PARK),
+                    (regmap.Page.CREDIT, RequestKind.CREDIT),
+                ):
+                    with m.Case(register):
+                        with m.If(low):
+                            ask(kind)
+                            m.d.sync += request.command.id.eq(payload[:32])
         with m.Elif(address[13:15] == 0):
             with m.If(low):
                 with m.Switch(address):
@@ -172,14 +178,26 @@ class Registers(wiring.Component):
 
     @property
     def _config_offsets(self) -> list[int]:
-        control, lane, group = regmap.Control, regmap.Lane, regmap.Group
+        control, lane, group, tier = regmap.Control, regmap.Lane, regmap.Group, regmap.Tier
         return [
             *(regmap.CONTROL + offset for offset in (control.PAGE_ENABLE, control.GROUP_RESET, control.STAGE_COUNT)),
-            *(regmap.LANE + regmap.LANE_STRIDE * i + lane.SEQUENCE for i in range(self._params.lanes)),
+            *(
+                regmap.LANE + regmap.LANE_STRIDE * i + offset
+                for i in range(self._params.lanes)
+                for offset in (lane.SEQUENCE, lane.DEPTH)
+            ),
             *(
                 regmap.GROUP + regmap.GROUP_STRIDE * i + offset
                 for i in range(self._params.lanes)
-                for offset in (group.SEATS, group.ROWS, group.KV_BLOCKS)
+                for offset in (
+                    *(group.SEATS, group.ROWS, group.KV_BLOCKS),
+                    *(group.COST, group.COST_DECODE, group.COST_CHUNK),
+                )
+            ),
+            *(
+                regmap.TIER + regmap.TIER_STRIDE * i + offset
+                for i in range(TIERS)
+                for offset in (tier.MIN_SEATS, tier.MIN_ROWS, tier.KV_FLOOR)
             ),
         ]
 
@@ -237,6 +255,7 @@ class Registers(wiring.Component):
             values[base + regmap.Lane.SEQUENCE] = lane.sequence
             values[base + regmap.Lane.PASS] = core.passes[index].number
             values[base + regmap.Lane.BUSY_NS] = lane.busy_ns
+            values[base + regmap.Lane.DEPTH] = lane.depth
             seats = core.seats[index]
             base = regmap.GROUP + regmap.GROUP_STRIDE * index
             values[base + regmap.Group.SEATS] = seats.limit
@@ -245,8 +264,20 @@ class Registers(wiring.Component):
             values[base + regmap.Group.KV_FREE] = seats.blocks_free
             values[base + regmap.Group.OCCUPANCY] = Cat(
                 seats.queued_count,
-                *(Cat(count, Const(0, 16))[:16] for count in (seats.seated_count, seats.decoding_count)),
+                *(
+                    Cat(count, Const(0, 16))[:16]
+                    for count in (seats.seated_count, seats.decoding_count, seats.parked_count)
+                ),
             )
+
+            values[base + regmap.Group.COST] = seats.cost
+            values[base + regmap.Group.COST_DECODE] = seats.decode_cost
+            values[base + regmap.Group.COST_CHUNK] = seats.chunk_cost
+        for tier in range(TIERS):
+            base = regmap.TIER + regmap.TIER_STRIDE * tier
+            values[base + regmap.Tier.MIN_SEATS] = core.min_seats[tier]
+            values[base + regmap.Tier.MIN_ROWS] = core.min_rows[tier]
+            values[base + regmap.Tier.KV_FLOOR] = core.kv_floor[tier]
 
         fifo, trace = regmap.Fifo, self._trace
         values[regmap.FIFO + fifo.REJECT_HEAD] = self._rejects.head
@@ -269,6 +300,7 @@ class Registers(wiring.Component):
             (names.DISPATCHES, counted.dispatches),
             (names.ROWS, counted.rows),
             (names.TRACE_LOST, counted.trace_losses),
+            (names.PAUSES, counted.pauses),
             (names.DECISION_CYCLES, counted.decision_cycles_sum),
         ):
             values[regmap.COUNTERS + offset] = value

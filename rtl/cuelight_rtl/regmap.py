@@ -89,7 +89,7 @@ class CommitKind(enum.IntEnum):
     """stage: reason, id, detail: page | target stage [23:0] << 8"""
 
     SEAT = 7
-    """lane: group, stage: seat, id, detail: tier"""
+    """lane: group, stage: seat, id, detail: [1:0] tier, [8] decodes already"""
 
     RETIRE = 8
     """lane: group, stage: reason, id, detail: [7:0] seat, [8] had none"""
@@ -110,7 +110,8 @@ class CommitKind(enum.IntEnum):
     """lane: group, id: pass number, detail: decode rows"""
 
     CHUNK = 14
-    """lane: group, stage: seat, id, detail: [19:0] start, [29:20] rows, [30] last, [31] first"""
+    """lane: group, stage: seat, id, detail: [19:0] start, [29:20] rows (0: binds a seat that decodes), [30] last, [31]
+    first"""
 
     FORM = 15
     """lane: group, stage: entries, id: pass number, detail: rows"""
@@ -145,6 +146,19 @@ class CommitKind(enum.IntEnum):
     UNOFFER = 25
     """stage: page, id: OFFER_ID withdrawn"""
 
+    PARK = 26
+    """stage: 0 ignored, 1 taken out of its queue, 2 parks at the loop point, 3 was parked or parking, 4 used up a
+    credit; id, detail: page"""
+
+    CREDIT = 27
+    """stage: 0 ignored, 1 queues again, 2 goes on in its seat, 3 remembered, 4 had one remembered; id, detail: page"""
+
+    PARKED = 28
+    """lane: group, stage: seat, detail: 0 parked, 1 used up a credit"""
+
+    PAUSE = 29
+    """lane: group, stage: seat, id, detail: [1:0] tier, [8] parked"""
+
 
 PAGE = 0x0000
 PAGE_STRIDE = 0x1000
@@ -157,6 +171,9 @@ LANE_COUNT = 8
 GROUP = 0x8400
 GROUP_STRIDE = 0x0040
 GROUP_COUNT = 8
+TIER = 0x8600
+TIER_STRIDE = 0x0020
+TIER_COUNT = 4
 FIFO = 0x8800
 COUNTERS = 0x8A00
 COMPLETION = 0xA000
@@ -179,6 +196,8 @@ class Page:
     STAGE_DONE = 0x0010
     SCHED_ATTR = 0x0018
     OFFER_ID = 0x0020
+    PARK = 0x0028
+    CREDIT = 0x0030
     SIZE = 0x1000
 
 
@@ -218,6 +237,8 @@ class Lane:
     SEQUENCE_RESET = 1
     PASS = 0x0010
     BUSY_NS = 0x0018
+    DEPTH = 0x0020
+    DEPTH_RESET = 2
     SIZE = 0x0040
 
 
@@ -229,7 +250,20 @@ class Group:
     KV_BLOCKS = 0x0010
     KV_FREE = 0x0018
     OCCUPANCY = 0x0020
+    COST = 0x0028
+    COST_RESET = 0xFFFFFFFF
+    COST_DECODE = 0x0030
+    COST_CHUNK = 0x0038
     SIZE = 0x0040
+
+
+class Tier:
+    """Tier."""
+
+    MIN_SEATS = 0x0000
+    MIN_ROWS = 0x0008
+    KV_FLOOR = 0x0010
+    SIZE = 0x0020
 
 
 class Fifo:
@@ -262,7 +296,8 @@ class Counters:
     ROWS = 0x0028
     TRACE_LOST = 0x002C
     DECISION_CYCLES = 0x0030
-    SIZE = 0x0038
+    PAUSES = 0x0038
+    SIZE = 0x003C
 
 
 class Completion:
@@ -468,7 +503,21 @@ class GroupOccupancy(data.Struct):
     queued: unsigned(16)
     seated: unsigned(16)
     decoding: unsigned(16)
-    _48: unsigned(16)
+    parked: unsigned(16)
+
+
+class GroupCostDecode(data.Struct):
+    """Cost of a decode row. Writable at any time."""
+
+    cost: unsigned(16)
+    _16: unsigned(16)
+
+
+class GroupCostChunk(data.Struct):
+    """Cost of chunks. A chunk of n rows costs n (c0 + c1 (start >> 10)). Writable at any time."""
+
+    c0: unsigned(16)
+    c1: unsigned(16)
 
 
 class FifoRejectHead(data.Struct):

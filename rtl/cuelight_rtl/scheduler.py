@@ -100,10 +100,10 @@ class Scheduler(wiring.Component):
             self.irq_reject.eq(rejects.head.valid),
             self.irq_trace.eq(trace.half_full),
         ]
-        walking = Cat(lane.walking | lane.due for lane in lanes).any()
+        active = Cat(lane.active for lane in lanes).any()
         at_rest = Signal()
         m.d.comb += [
-            at_rest.eq(core.idle & registers.idle & trace.idle & pages.settled & ~walking),
+            at_rest.eq(core.idle & registers.idle & trace.idle & pages.settled & ~active),
             self.idle.eq(at_rest),
         ]
         return m

@@ -2,116 +2,209 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, Mux, Signal
-from amaranth.lib import wiring
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from .encode import lowest
-from .params import Params
+from .params import TIERS, Params
+from .regmap import Group
 
 __all__ = ["Seats"]
 
+TRAITS = ("seated", "decoding", "marked", "parked", "parking", "credited", "stepped", "bound")
+"""What is known of a seat; a bitmap each."""
+
+SET = {
+    "turn": {"decoding": 1},
+    "mark": {"marked": 1},
+    "ask_park": {"parking": 1},
+    "park": {"parked": 1, "parking": 0},
+    "spend_credit": {"credited": 0, "parking": 0},
+    "unpark": {"parked": 0},
+    "keep_credit": {"credited": 1},
+    "bind": {"bound": 1},
+    "leave": dict.fromkeys(TRAITS, 0),
+}
+"""What each strobe makes of ``seat``; one at a time, but for ``bind``."""
+
 
 class Seats(wiring.Component):
-    """Who sits where in a lane group, who decodes, who must leave; configuration and KV credit of the group.
+    """Who sits where in a lane group, and what becomes of them; configuration and KV credit of the group.
 
-    Strobes act on ``seat`` in this cycle. ``free_seat`` and ``leaving_seat`` are registered: they are right one
+    Strobes act on ``seat`` in this cycle. The summaries (``…_any``, ``…_seat``) are registered: they are right one
     cycle after the bitmaps changed.
+
+    ``awake_count`` counts the decoding seats that are not parked, ``unbound_count`` those of them that no entry has
+    bound yet. ``victim`` is the seat that the highest tier in ``waiting`` would take.
     """
 
     def __init__(self, params: Params) -> None:
         self._params = params
         seats, bits = params.seats, params.seat_bits
+        count = range(seats + 1)
         super().__init__(
             {
                 "seat": In(bits),
                 "take": In(1),
-                "turn": In(1),
-                "leave": In(1),
-                "mark": In(1),
+                "take_tier": In(2),
+                "take_decoding": In(1),
+                "take_credited": In(1),
+                "take_stepped": In(1),
+                **{strobe: In(1) for strobe in SET},
+                "loop_end": In(1),
+                "sampled": In(seats),
+                "finished": In(seats),
                 "enqueue": In(1),
                 "dequeue": In(1),
+                "set_aside": In(1),
+                "take_back": In(1),
+                "waiting": In(TIERS),
+                "min_seats": In(data.ArrayLayout(9, TIERS)),
                 "reset_begin": In(1),
                 "reset_end": In(1),
-                "finished": In(seats),
                 "credit_take": In(1),
                 "credit_give": In(1),
                 "blocks": In(16),
                 "value": In(32),
-                "set_limit": In(1),
-                "set_rows": In(1),
-                "set_blocks": In(1),
-                "seated": Out(seats),
-                "decoding": Out(seats),
-                "marked": Out(seats),
+                **{
+                    name: In(1)
+                    for name in ("set_limit", "set_rows", "set_blocks", "set_cost", "set_decode_cost", "set_chunk_cost")
+                },
+                **{name: Out(seats) for name in TRAITS},
                 "resetting": Out(1),
                 "queued_count": Out(16),
-                "seated_count": Out(range(seats + 1)),
-                "decoding_count": Out(range(seats + 1)),
-                "free_any": Out(1),
-                "free_seat": Out(bits),
-                "leaving_any": Out(1),
-                "leaving_seat": Out(bits),
-                "limit": Out(range(seats + 1), init=seats),
+                "aside_count": Out(16),
+                "seated_count": Out(count),
+                "decoding_count": Out(count),
+                "parked_count": Out(count),
+                "awake_count": Out(count),
+                "unbound_count": Out(count),
+                **{f"{name}_any": Out(1) for name in ("free", "leaving", "parking", "unbound", "victim")},
+                **{f"{name}_seat": Out(bits) for name in ("free", "leaving", "parking", "unbound", "victim")},
+                "hungry": Out(TIERS),
+                "vacant": Out(1),
+                "resting": Out(1),
+                "limit": Out(count, init=seats),
                 "rows": Out(10, init=params.default_rows),
                 "blocks_total": Out(16),
                 "blocks_free": Out(16),
-                "vacant": Out(1),
+                "cost": Out(32, init=Group.COST_RESET),
+                "decode_cost": Out(16),
+                "chunk_cost": Out(32),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        tier_seats = self._keep_seats(m)
+        self._summarize(m, tier_seats)
+        self._keep_budgets(m)
+        return m
+
+    def _keep_seats(self, m: Module) -> list[Signal]:
+        """The bitmaps and what is counted of them; returns each tier's seats."""
         seats = self._params.seats
         one = Signal(seats)
-        m.d.comb += one.eq(1 << self.seat)
+        strobed = Signal()
+        now = {name: Signal(name=f"{name}_now") for name in TRAITS}
+        after = {name: Signal(name=f"{name}_after") for name in TRAITS}
+        m.d.comb += [one.eq(1 << self.seat), strobed.eq(self.take | Cat(getattr(self, name) for name in SET).any())]
+        m.d.comb += [now[name].eq((getattr(self, name) & one) != 0) for name in TRAITS]
+        m.d.comb += [after[name].eq(now[name]) for name in TRAITS]
+        with m.If(self.take):
+            m.d.comb += [
+                after["seated"].eq(1),
+                after["decoding"].eq(self.take_decoding),
+                after["credited"].eq(self.take_credited),
+                after["stepped"].eq(self.take_stepped),
+            ]
+        for strobe, traits in SET.items():
+            with m.If(getattr(self, strobe)):
+                m.d.comb += [after[name].eq(value) for name, value in traits.items()]
+        with m.If(strobed):
+            for name in TRAITS:
+                bitmap = getattr(self, name)
+                m.d.sync += bitmap.eq(Mux(after[name], bitmap | one, bitmap & ~one))
+        with m.If(self.loop_end):
+            m.d.sync += self.parking.eq(self.parking | (self.stepped & self.sampled & self.seated))
+
+        for count, *names in (
+            (self.seated_count, "seated"),
+            (self.decoding_count, "decoding"),
+            (self.parked_count, "parked"),
+            (self.awake_count, "decoding", "~parked"),
+            (self.unbound_count, "decoding", "~parked", "~bound"),
+        ):
+            counted, counts = (
+                Cat(~of[name[1:]] if name[0] == "~" else of[name] for name in names).all() for of in (now, after)
+            )
+            with m.If(counts & ~counted):
+                m.d.sync += count.eq(count + 1)
+            with m.Elif(~counts & counted):
+                m.d.sync += count.eq(count - 1)
+
+        tier_seats = [Signal(seats, name=f"tier_{tier}") for tier in range(TIERS)]
+        tier_counts = [Signal(range(seats + 1), name=f"tier_count_{tier}") for tier in range(TIERS)]
+        for tier, (bitmap, count) in enumerate(zip(tier_seats, tier_counts, strict=True)):
+            with m.If(self.take & (self.take_tier == tier)):
+                m.d.sync += [bitmap.eq(bitmap | one), count.eq(count + 1)]
+            with m.Elif(self.leave & ((bitmap & one) != 0)):
+                m.d.sync += [bitmap.eq(bitmap & ~one), count.eq(count - 1)]
+            m.d.comb += self.hungry[tier].eq(count < self.min_seats[tier])
+        self._tier_counts = tier_counts
+        return tier_seats
+
+    def _summarize(self, m: Module, tier_seats: list[Signal]) -> None:
+        seats = self._params.seats
         everyone = Const((1 << seats) - 1, seats)
         below_limit = Signal(seats, init=everyone.value)
-
-        was_decoding = (self.decoding & one).any()
-        with m.If(self.take):
-            m.d.sync += [self.seated.eq(self.seated | one), self.seated_count.eq(self.seated_count + 1)]
-        with m.If(self.turn):
-            m.d.sync += [self.decoding.eq(self.decoding | one), self.decoding_count.eq(self.decoding_count + 1)]
-        with m.If(self.mark):
-            m.d.sync += self.marked.eq(self.marked | one)
-        with m.If(self.leave):
+        m.d.sync += below_limit.eq(everyone >> (seats - self.limit)[: len(self.limit)])
+        yielding = [
+            Mux(self.waiting[:tier].any() & (self._tier_counts[tier] > self.min_seats[tier]), tier_seats[tier], 0)
+            for tier in range(1, TIERS)
+        ]
+        sets = {
+            "free": ~self.seated & below_limit,
+            "leaving": self.seated & Mux(self.resetting, everyone, self.marked | self.finished),
+            "parking": self.parking,
+            "unbound": self.decoding & ~self.bound & ~self.parked & ~self.marked,
+            "victim": yielding[0] | yielding[1] | yielding[2],
+        }
+        for name, value in sets.items():
+            bitmap = Signal(seats, name=f"{name}_seats")
+            m.d.comb += bitmap.eq(value)
             m.d.sync += [
-                self.seated.eq(self.seated & ~one),
-                self.decoding.eq(self.decoding & ~one),
-                self.marked.eq(self.marked & ~one),
-                self.seated_count.eq(self.seated_count - 1),
-                self.decoding_count.eq(self.decoding_count - was_decoding),
+                getattr(self, f"{name}_any").eq(bitmap != 0),
+                getattr(self, f"{name}_seat").eq(lowest(m, bitmap, name)),
             ]
-        m.d.sync += self.queued_count.eq(self.queued_count + self.enqueue - self.dequeue)
+
+    def _keep_budgets(self, m: Module) -> None:
+        m.d.sync += [
+            self.queued_count.eq(self.queued_count + self.enqueue - self.dequeue),
+            self.aside_count.eq(self.aside_count + self.set_aside - self.take_back),
+        ]
+        m.d.comb += [
+            self.vacant.eq((self.queued_count == 0) & (self.seated_count == 0) & (self.aside_count == 0)),
+            self.resting.eq((self.queued_count == 0) & (self.seated_count == self.parked_count)),
+        ]
         with m.If(self.reset_begin):
             m.d.sync += self.resetting.eq(1)
         with m.Elif(self.reset_end):
             m.d.sync += self.resetting.eq(0)
-
-        free = Signal(seats)
-        leaving = Signal(seats)
-        m.d.comb += [
-            free.eq(~self.seated & below_limit),
-            leaving.eq(self.seated & Mux(self.resetting, everyone, self.marked | self.finished)),
-            self.vacant.eq((self.queued_count == 0) & (self.seated_count == 0)),
-        ]
-        m.d.sync += [
-            self.free_any.eq(free.any()),
-            self.free_seat.eq(lowest(m, free, "free")),
-            self.leaving_any.eq(leaving.any()),
-            self.leaving_seat.eq(lowest(m, leaving, "leaving")),
-        ]
-
-        with m.If(self.set_limit):
-            m.d.sync += self.limit.eq(self.value)
-        m.d.sync += below_limit.eq(everyone >> (seats - self.limit)[: len(self.limit)])
-        with m.If(self.set_rows):
-            m.d.sync += self.rows.eq(self.value)
+        for strobe, register in (
+            (self.set_limit, self.limit),
+            (self.set_rows, self.rows),
+            (self.set_blocks, self.blocks_total),
+            (self.set_cost, self.cost),
+            (self.set_decode_cost, self.decode_cost),
+            (self.set_chunk_cost, self.chunk_cost),
+        ):
+            with m.If(strobe):
+                m.d.sync += register.eq(self.value)
         with m.If(self.set_blocks):
-            m.d.sync += [self.blocks_total.eq(self.value), self.blocks_free.eq(self.value)]
-        with m.If(self.credit_take):
+            m.d.sync += self.blocks_free.eq(self.value)
+        with m.Elif(self.credit_take):
             m.d.sync += self.blocks_free.eq(self.blocks_free - self.blocks)
         with m.Elif(self.credit_give):
             m.d.sync += self.blocks_free.eq(self.blocks_free + self.blocks)
-        return m

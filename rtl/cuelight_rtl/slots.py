@@ -22,6 +22,8 @@ class Life(enum.IntEnum):
     QUEUED = 3
     SEATED = 4
     RETIRED = 5
+    PARKED = 6
+    """Parked without a seat."""
 
 
 class Owner(data.Struct):
@@ -33,6 +35,9 @@ class Owner(data.Struct):
     group: 3
     seat: 8
     reason: 3
+    stepped: 1
+    credited: 1
+    """A CREDIT came early."""
 
 
 class Work(data.Struct):

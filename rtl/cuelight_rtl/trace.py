@@ -177,6 +177,7 @@ class Counters(wiring.Component):
                 "dispatches": Out(32),
                 "rows": Out(32),
                 "trace_losses": Out(32),
+                "pauses": Out(32),
                 "decision_cycles_sum": Out(64),
             }
         )
@@ -192,9 +193,13 @@ class Counters(wiring.Component):
                     (CommitKind.REJECT, self.rejected),
                     (CommitKind.STAGE_DONE_IGNORED, self.stage_done_ignored),
                     (CommitKind.CONFIG_IGNORED, self.config_ignored),
+                    (CommitKind.PAUSE, self.pauses),
                 ):
                     with m.Case(kind):
                         m.d.sync += counter.eq(counter + 1)
+                with m.Case(CommitKind.PARK, CommitKind.CREDIT):
+                    with m.If(step.stage == 0):
+                        m.d.sync += self.stage_done_ignored.eq(self.stage_done_ignored + 1)
                 with m.Case(CommitKind.FORM):
                     m.d.sync += [
                         self.rows.eq(self.rows + step.detail[:10]),

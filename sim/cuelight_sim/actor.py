@@ -12,10 +12,11 @@ from cuelight.regmap import PageSchedAttr
 from .commands import CANCEL
 from .coverage import Coverage, situation
 from .golden import Golden
-from .group import TIERS, Group
+from .group import Group
 from .lockstep import Lockstep
 from .slots import SlotState
 from .state import Sizes
+from .tiers import TIERS
 
 __all__ = ["Actor", "completion_entry", "fields"]
 
@@ -145,6 +146,7 @@ class Actor:
             kv_blocks=min(kv_blocks, group.kv_free),
             rows=rows,
             start=start,
+            stepped=self.random.random() < 0.15,
         )
 
     def pass_time(self) -> None:
@@ -177,6 +179,19 @@ class Actor:
         if group.seated and group.queued:
             self.coverage.note("reset with requests queued and seated")
         self.write32(regmap.CONTROL + regmap.Control.GROUP_RESET, group.index)
+
+    def park(self, request_id: int, page: int | None = None) -> None:
+        self._name("park", regmap.Page.PARK, request_id, page)
+
+    def credit(self, request_id: int, page: int | None = None) -> None:
+        self._name("credit", regmap.Page.CREDIT, request_id, page)
+
+    def _name(self, what: str, register: int, request_id: int, page: int | None) -> None:
+        slots, slot = self.golden.slots, request_id & 0xFFFF
+        request = slots.request[slot] if slots.holds(request_id) else None
+        if request is not None and request.seat is not None:
+            self.coverage.note(f"{what} seated while {situation(self.golden.groups[request.group])}")
+        self.write32(self.page_offset(self.some_page() if page is None else page, register), request_id)
 
     def complete(self, group: Group, seats: int) -> None:
         if group.outstanding is None or group.alive is None:

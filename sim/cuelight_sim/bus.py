@@ -11,15 +11,13 @@ from cuelight import regmap
 from cuelight.regmap import CommitKind
 
 from .commands import Command, CommandJudge
+from .control import ControlWrites
 from .group import Group
-from .slots import SlotState
+from .slots import Request, SlotState
 from .state import State
 from .steps import Divergence, Event, Step
 
 __all__ = ["Bus"]
-
-_MAX_ROWS = 512
-_ROWS_BESIDE_SEATS = 16
 
 
 class Duty(NamedTuple):
@@ -59,7 +57,10 @@ class Bus:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._commands = CommandJudge(state.slots, state.pages, state.groups, state.rejects, state.counters)
+        self._commands = CommandJudge(
+            state.slots, state.pages, state.groups, state.tiers, state.rejects, state.counters
+        )
+        self._control = ControlWrites(state, self._owe)
         self._writers = self._writable_registers()
         self.transaction = Transaction()
         self.following: Step | None = None
@@ -136,23 +137,17 @@ class Bus:
     def _writable_registers(self) -> dict[int, Callable[[int], None]]:
         """What a whole write of each 32-bit register does."""
         writers: dict[int, Callable[[int], None]] = {
-            regmap.CONTROL + regmap.Control.PAGE_ENABLE: self._write_page_enable,
-            regmap.CONTROL + regmap.Control.GROUP_RESET: self._write_group_reset,
-            regmap.CONTROL + regmap.Control.STAGE_COUNT: self._write_stage_count,
             regmap.FIFO + regmap.Fifo.REJECT_POP: lambda index: self._count_pop(self._state.rejects.pop(index)),
             regmap.FIFO + regmap.Fifo.TRACE_POP: lambda index: self._count_pop(self._state.trace.pop(index)),
             regmap.FIFO + regmap.Fifo.RETIRE_POP: lambda index: self._owe(lambda: [self._judge_pop(index)]),
         }
         for page in range(regmap.PAGE_COUNT):
-            offset = regmap.PAGE + page * regmap.PAGE_STRIDE + regmap.Page.STAGE_DONE
-            writers[offset] = partial(self._write_stage_done, page)
+            base = regmap.PAGE + page * regmap.PAGE_STRIDE
+            writers[base + regmap.Page.STAGE_DONE] = partial(self._write_stage_done, page)
+            writers[base + regmap.Page.PARK] = partial(self._write_park, page)
+            writers[base + regmap.Page.CREDIT] = partial(self._write_credit, page)
+        writers.update(self._control.writers())
         for group in self._state.groups:
-            base = regmap.GROUP + group.index * regmap.GROUP_STRIDE
-            writers[base + regmap.Group.SEATS] = partial(self._write_seats, group)
-            writers[base + regmap.Group.ROWS] = partial(self._write_rows, group)
-            writers[base + regmap.Group.KV_BLOCKS] = partial(self._write_kv_blocks, group)
-            base = regmap.LANE + group.index * regmap.LANE_STRIDE
-            writers[base + regmap.Lane.SEQUENCE] = partial(self._write_sequence, group)
             base = regmap.POLL + group.index * regmap.POLL_STRIDE
             writers[base + regmap.Poll.POP] = partial(self._write_poll_pop, group)
             for entry in range(regmap.COMPLETION_ENTRY_COUNT):
@@ -182,14 +177,53 @@ class Bus:
         return [Step(step.event, effect)]
 
     def _write_stage_done(self, page: int, request_id: int) -> None:
+        done = Event(CommitKind.STAGE_DONE, id=request_id)
+
         def judge() -> list[Step]:
-            slot = request_id & 0xFFFF
-            enabled = self._state.control.pages >> page & 1
-            if enabled and self._state.slots.holds(request_id) and self._state.slots.state[slot] is SlotState.RUNNING:
-                return [Step(Event(CommitKind.STAGE_DONE, id=request_id), partial(self._set_waiting, slot))]
+            slots, slot = self._state.slots, request_id & 0xFFFF
+            if self._state.control.pages >> page & 1 and slots.holds(request_id):
+                request = slots.request[slot]
+                if slots.state[slot] is SlotState.RUNNING:
+                    return [Step(done, partial(self._set_waiting, slot))]
+                if request is not None and self._state.groups[request.group].stage_done(request):
+                    return [Step(done, partial(self._report, self._state.groups[request.group], request))]
             return [Step(Event(CommitKind.STAGE_DONE_IGNORED, id=request_id), self._count_stage_done)]
 
         self._owe(judge)
+
+    def _report(self, group: Group, request: Request) -> None:
+        if group.report(request):
+            oldest = group.outstanding
+            assert oldest is not None
+            self._owe(lambda: [self._completion(group, oldest.sequence % 16, oldest.sequence)])
+
+    def _write_park(self, page: int, request_id: int) -> None:
+        def judge() -> list[Step]:
+            request = self._automatic(page, request_id)
+            if request is None:
+                return [Step(Event(CommitKind.PARK, id=request_id, detail=page), self._count_stage_done)]
+            return [
+                Step(Event(CommitKind.PARK, stage=code, id=request_id, detail=page), effect)
+                for code, effect in self._state.groups[request.group].park(request)
+            ]
+
+        self._owe(judge)
+
+    def _write_credit(self, page: int, request_id: int) -> None:
+        def judge() -> list[Step]:
+            request = self._automatic(page, request_id)
+            if request is None:
+                return [Step(Event(CommitKind.CREDIT, id=request_id, detail=page), self._count_stage_done)]
+            code, effect = self._state.groups[request.group].credit(request)
+            return [Step(Event(CommitKind.CREDIT, stage=code, id=request_id, detail=page), effect)]
+
+        self._owe(judge)
+
+    def _automatic(self, page: int, request_id: int) -> Request | None:
+        """The automatic request that an enabled page names."""
+        if not self._state.control.pages >> page & 1 or not self._state.slots.holds(request_id):
+            return None
+        return self._state.slots.request[request_id & 0xFFFF]
 
     def _set_waiting(self, slot: int) -> None:
         self._state.slots.state[slot] = SlotState.WAITING
@@ -206,86 +240,6 @@ class Bus:
     def _count_pop(self, hit: bool) -> None:
         self._state.counters.pops_ignored += not hit
 
-    # ------------------------------------------------------------------------------------------- control
-
-    def _configure(
-        self, offset: int, value: int, verdicts: Callable[[], Sequence[bool]], effect: Callable[[], None]
-    ) -> None:
-        def judge() -> list[Step]:
-            return [
-                Step(Event(CommitKind.CONFIG, id=offset, detail=value), effect)
-                if accepted
-                else Step(Event(CommitKind.CONFIG_IGNORED, id=offset, detail=value), self._count_config)
-                for accepted in verdicts()
-            ]
-
-        self._owe(judge)
-
-    def _count_config(self) -> None:
-        self._state.counters.config_ignored += 1
-
-    def _write_page_enable(self, mask: int) -> None:
-        def effect() -> None:
-            for number, page in enumerate(self._state.pages):
-                if mask & ~self._state.control.pages & 1 << number:
-                    page.bare_since = self._state.cycle
-            self._state.control.pages = mask
-
-        offset = regmap.CONTROL + regmap.Control.PAGE_ENABLE
-        self._configure(offset, mask, lambda: [mask <= 0xFF], effect)
-
-    def _write_stage_count(self, count: int) -> None:
-        def effect() -> None:
-            self._state.control.stage_count = count
-
-        def verdicts() -> list[bool]:
-            return [1 <= count <= self._state.sizes.stages and all(group.empty for group in self._state.groups)]
-
-        self._configure(regmap.CONTROL + regmap.Control.STAGE_COUNT, count, verdicts, effect)
-
-    def _write_group_reset(self, index: int) -> None:
-        offset = regmap.CONTROL + regmap.Control.GROUP_RESET
-        if index >= self._state.sizes.lanes:
-            self._configure(offset, index, lambda: [False], lambda: None)
-        else:
-            self._owe(lambda: [Step(Event(CommitKind.GROUP_RESET, index), self._state.groups[index].reset)])
-
-    def _write_seats(self, group: Group, count: int) -> None:
-        def effect() -> None:
-            group.seats = count
-
-        def verdicts() -> list[bool]:
-            return [1 <= count <= self._state.sizes.seats and count + _ROWS_BESIDE_SEATS <= group.rows and group.empty]
-
-        offset = regmap.GROUP + group.index * regmap.GROUP_STRIDE + regmap.Group.SEATS
-        self._configure(offset, count, verdicts, effect)
-
-    def _write_rows(self, group: Group, count: int) -> None:
-        def effect() -> None:
-            group.rows = count
-
-        def verdicts() -> list[bool]:
-            return [group.seats + _ROWS_BESIDE_SEATS <= count <= _MAX_ROWS and group.empty]
-
-        offset = regmap.GROUP + group.index * regmap.GROUP_STRIDE + regmap.Group.ROWS
-        self._configure(offset, count, verdicts, effect)
-
-    def _write_kv_blocks(self, group: Group, count: int) -> None:
-        def effect() -> None:
-            group.kv_blocks = group.kv_free = count
-
-        offset = regmap.GROUP + group.index * regmap.GROUP_STRIDE + regmap.Group.KV_BLOCKS
-        self._configure(offset, count, lambda: [count <= 0xFFFF and group.empty], effect)
-
-    def _write_sequence(self, group: Group, value: int) -> None:
-        def effect() -> None:
-            if group.loop_over:
-                group.end_loop()
-            group.sequence = value
-
-        offset = regmap.LANE + group.index * regmap.LANE_STRIDE + regmap.Lane.SEQUENCE
-        self._configure(offset, value, lambda: group.sequence_verdicts(value), effect)
-
     # ------------------------------------------------------------------------------------------- lanes
 
     def _write_finished(self, group: Group, entry: int, word: int, seats: int) -> None:
@@ -296,19 +250,20 @@ class Bus:
             self.transaction.finished.append(FinishedWrite(group.index, entry, bits))
 
     def _write_batch_done(self, group: Group, entry: int, sequence: int) -> None:
-        def judge() -> list[Step]:
-            step = group.completion(entry, sequence)
+        self._owe(lambda: [self._completion(group, entry, sequence)])
 
-            def effect() -> None:
-                step.effect()
-                if step.event.kind == CommitKind.COMPLETE:
-                    group.busy_cycles += self._state.cycle - group.dispatched
-                    group.decision.idle = False
-                    group.decision.completed = self._state.cycle
+    def _completion(self, group: Group, entry: int, sequence: int) -> Step:
+        step = group.completion(entry, sequence)
 
-            return [Step(step.event, effect)]
+        def effect() -> None:
+            step.effect()
+            if step.event.kind == CommitKind.COMPLETE:
+                group.busy_cycles += self._state.cycle - group.busy_since
+                group.busy_since = self._state.cycle
+                group.decision.idle = False
+                group.decision.completed = self._state.cycle
 
-        self._owe(judge)
+        return Step(step.event, effect)
 
     def _write_poll_pop(self, group: Group, sequence: int) -> None:
         def judge() -> list[Step]:

@@ -12,6 +12,7 @@ from .group import Group
 from .pages import ByteLatch, ProducerPage
 from .slots import Request, Slots, SlotState
 from .steps import Event, Step
+from .tiers import Tier
 
 __all__ = ["CANCEL", "Command", "CommandJudge"]
 
@@ -46,12 +47,14 @@ class CommandJudge:
         slots: Slots,
         pages: Sequence[ProducerPage],
         groups: Sequence[Group],
+        tiers: Sequence[Tier],
         rejects: RejectFifo,
         counters: Counters,
     ) -> None:
         self._slots = slots
         self._pages = pages
         self._groups = groups
+        self._tiers = tiers
         self._rejects = rejects
         self._counters = counters
 
@@ -110,7 +113,6 @@ class CommandJudge:
             return RejectReason.UNKNOWN_STAGE
         if (
             attributes.group >= len(self._groups)
-            or attributes.stepped
             or attributes.rows == 0
             or attributes.start + attributes.rows >= _POSITIONS
         ):
@@ -118,7 +120,7 @@ class CommandJudge:
         group = self._groups[attributes.group]
         if group.resetting:
             return RejectReason.GROUP_RESETTING
-        if attributes.kv_blocks > group.kv_free:
+        if attributes.kv_blocks + self._tiers[attributes.tier].kv_floor > group.kv_free:
             return RejectReason.NO_KV_CREDIT
         return None
 
@@ -159,6 +161,7 @@ class CommandJudge:
                 began=attributes.start,
                 start=attributes.start,
                 rows_left=attributes.rows,
+                stepped=bool(attributes.stepped),
             )
             use_offer(request)
             self._groups[request.group].enqueue(request)
@@ -200,7 +203,7 @@ class CommandJudge:
         return Step(event(2), mark)
 
     def retirement_of(self, request_id: int) -> Step:
-        """The RETIRE that follows the cancel of a queued request directly."""
+        """The RETIRE that follows the cancel of a request without a seat directly."""
         request = self._slots.request[request_id & 0xFFFF]
         assert request is not None
         return self._groups[request.group].retirement(request, RetireReason.CANCELLED)

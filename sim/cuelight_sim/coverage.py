@@ -7,10 +7,11 @@ from collections import Counter
 from cuelight.regmap import PAGE_COUNT, CommitKind, RejectReason, RetireReason
 
 from .golden import Golden
-from .group import TIERS, Group
+from .group import Group
 from .slots import SlotState
 from .state import Sizes
 from .steps import Event
+from .tiers import TIERS
 
 __all__ = ["Coverage", "goals"]
 
@@ -63,16 +64,53 @@ def goals(sizes: Sizes) -> list[str]:
         *(f"{fifo} pop {kind}" for fifo in ("reject", "retirement", "trace", "poll") for kind in ("right", "stale")),
         "reject FIFO full",
         "event trace full",
-        *(f"{register} {verdict}" for register in SETTINGS for verdict in ("accepted", "refused")),
+        *(f"{register} accepted" for register in SETTINGS),
+        *(f"{register} refused" for register in _VALIDATED),
+        *(f"{what} {_EFFECTS[what][code]}" for what in _EFFECTS for code in range(len(_EFFECTS[what]))),
+        *(f"{what} seated while {situation}" for what in ("park", "credit") for situation in _SITUATIONS),
+        *(f"pause of a {what} request" for what in ("decoding", "prefilling", "parked")),
+        "stepped request parked",
+        "stepped request went on with a credit",
+        "decoding request seated",
+        "seat to a tier below its minimum before a higher one",
+        "full house that minimum seats protect",
+        "binding of a decoding seat",
+        *(["unbound seats left for the next pass"] if sizes.seats > 16 else []),
+        "chunk cut to minimum rows",
+        "chunk cut to the cost budget",
+        "chunk beyond the cost budget",
+        "tier without rows passed over",
+        "KV floor kept an admission out",
+        "two dispatches outstanding",
+        "completion of the younger of two dispatches",
+        "completion by STAGE_DONE",
+        "STAGE_DONE of a member twice",
         "read under way",
         "random write",
         "model reset",
     ]
 
 
+_EFFECTS = {
+    "park": ("ignored", "taken out of its queue", "begun", "idle", "used up a credit"),
+    "credit": ("ignored", "queues again", "goes on", "remembered", "idle"),
+}
 CUTS = ("whole", "low half first", "high half first", "in pairs", "in bytes", "unaligned")
 """Ways in which the eight bytes of a command arrive."""
-SETTINGS = ("PAGE_ENABLE", "STAGE_COUNT", "SEATS", "ROWS", "KV_BLOCKS", "SEQUENCE")
+_VALIDATED = (
+    "PAGE_ENABLE",
+    "STAGE_COUNT",
+    "SEATS",
+    "ROWS",
+    "KV_BLOCKS",
+    "SEQUENCE",
+    "DEPTH",
+    "COST_DECODE",
+    "MIN_SEATS",
+    "MIN_ROWS",
+    "KV_FLOOR",
+)
+SETTINGS = (*_VALIDATED, "COST", "COST_CHUNK")
 
 
 class Coverage:
@@ -88,6 +126,7 @@ class Coverage:
         self._goals = goals(sizes)
         self._known = frozenset(self._goals)
         self.counts: Counter[str] = Counter()
+        self._latest: CommitKind | None = None
 
     def note(self, goal: str) -> None:
         """Counts one more time that ``goal`` was reached."""
@@ -123,15 +162,34 @@ class Coverage:
                 if not golden.slots.free:
                     self.note("no free slot")
             case CommitKind.SEAT:
-                self.note(f"tier {event.detail} seated")
-                group = golden.groups[event.lane]
-                if len(group.seated) == group.seats and group.queued:
-                    self.note("full house with a queue")
+                self.note(f"tier {event.detail & 3} seated")
+                self._observe_seat(event, golden)
+            case CommitKind.PARK | CommitKind.CREDIT:
+                what = event.kind.name.lower()
+                self.note(f"{what} {_EFFECTS[what][event.stage]}")
+            case CommitKind.PARKED:
+                if golden.groups[event.lane].seated[event.stage].stepped:
+                    self.note("stepped request " + ("went on with a credit" if event.detail else "parked"))
+            case CommitKind.PAUSE:
+                request = golden.slots.request[event.id & 0xFFFF]
+                assert request is not None
+                self.note(f"pause of a {'prefilling' if request.rows_left else 'decoding'} request")
+                if request.parked:
+                    self.note("pause of a parked request")
+            case CommitKind.CHUNK:
+                self._observe_chunk(event, golden)
+            case CommitKind.PLAN:
+                self._observe_plan(golden.groups[event.lane], golden)
+            case CommitKind.COMPLETE:
+                if self._latest == CommitKind.STAGE_DONE:
+                    self.note("completion by STAGE_DONE")
             case CommitKind.ADVANCE:
                 self._observe_advance(event, golden)
             case CommitKind.FORM:
                 self._observe_form(event, golden)
             case CommitKind.DISPATCH:
+                if len(golden.groups[event.lane].dispatches) == 2:
+                    self.note("two dispatches outstanding")
                 self.note(f"group {event.lane} dispatched")
                 if event.id & 0xFFFF == 0xFFFE:
                     self.note("sequence wraps its low half")
@@ -141,6 +199,42 @@ class Coverage:
                 pass
         if golden.counters.trace_lost:
             self.note("event trace full")
+        self._latest = event.kind
+
+    def _observe_seat(self, event: Event, golden: Golden) -> None:
+        group = golden.groups[event.lane]
+        if len(group.seated) == group.seats and group.queued:
+            self.note("full house with a queue")
+        if event.detail >> 8:
+            self.note("decoding request seated")
+        if any(group.queues[: event.detail & 3]):
+            self.note("seat to a tier below its minimum before a higher one")
+
+    def _observe_plan(self, group: Group, golden: Golden) -> None:
+        waiting = next((tier for tier, queue in enumerate(group.queues) if queue), TIERS)
+        if len(group.seated) == group.seats and any(request.tier > waiting for request in group.seated.values()):
+            self.note("full house that minimum seats protect")
+
+    def _observe_chunk(self, event: Event, golden: Golden) -> None:
+        forming = golden.groups[event.lane].forming
+        assert forming is not None
+        entry, others = forming.entries[-1], forming.entries[:-1]
+        if not entry.rows:
+            self.note("binding of a decoding seat")
+            return
+        costs, tier = forming.costs, entry.request.tier
+        if any(
+            not request.marked and not request.parked and all(other.request is not request for other in others)
+            for higher in forming.prefilling[:tier]
+            for request in higher
+        ):
+            self.note("tier without rows passed over")
+        cost = entry.rows * costs.row(entry.start)
+        if not others and not forming.decode and cost > costs.budget:
+            self.note("chunk beyond the cost budget")
+        elif not entry.last and entry.rows <= forming.row_budget:
+            # Twice the rows were in the budget.
+            self.note("chunk cut to " + ("the cost budget" if cost > forming.cost_budget else "minimum rows"))
 
     def _observe_advance(self, event: Event, golden: Golden) -> None:
         request = golden.groups[event.lane].seated[event.stage]
@@ -166,6 +260,12 @@ class Coverage:
             self.note("pass of 16 entries")
         if golden.groups[event.lane].rows - event.detail < 8:
             self.note("pass at the end of its row budget")
+        if any(
+            not request.bound and request.decoding and not request.marked and not request.parked
+            for request in golden.groups[event.lane].seated.values()
+        ):
+            assert event.stage == 16
+            self.note("unbound seats left for the next pass")
 
 
 def situation(group: Group) -> str:

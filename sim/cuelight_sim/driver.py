@@ -47,19 +47,28 @@ class Driver(Actor):
             hosts.advance_manual: 10,
             hosts.cancel_some: 10,
             hosts.cancel_twice: 2,
+            hosts.park_some: 12,
+            hosts.credit_some: 20,
+            hosts.park_queued: 6,
             hosts.discard_half_command: 3,
             hosts.pop_retirement: 30,
             hosts.pop_reject: 8,
             hosts.pop_trace: 8,
             hosts.crowd: 1,
+            hosts.rush: 2,
+            hosts.stampede: 1,
             self.flood: 1,
             self._refusals.refuse: 16,
             lanes.serve_lane: 60,
+            lanes.report_members: 12,
+            lanes.report_anybody: 2,
             lanes.complete_wrongly: 8,
             lanes.write_finished_wrongly: 4,
             lanes.pop_poll: 12,
             operators.configure: 4,
             operators.set_sequence: 2,
+            operators.set_policy: 8,
+            operators.set_depth: 2,
             operators.reset_group: 1,
             operators.ambush: 4,
             operators.empty_house: 1,
@@ -77,6 +86,8 @@ class Driver(Actor):
         for group in self.golden.groups:
             base = regmap.GROUP + group.index * regmap.GROUP_STRIDE
             self.write32(base + regmap.Group.KV_BLOCKS, self.random.choice((50, 400, 0xFFFF)))
+            lane = regmap.LANE + group.index * regmap.LANE_STRIDE
+            self.write32(lane + regmap.Lane.DEPTH, self.random.choice((1, 2)))
 
     def steps(self, count: int) -> None:
         """Does ``count`` random actions, with a mood that changes now and then."""

@@ -41,6 +41,7 @@ class Counters:
     dispatches: int = 0
     rows: int = 0
     trace_lost: int = 0
+    pauses: int = 0
     decision_cycles: int | None = 0
     """None once a dispatch showed a saturated value: the sum can't be told from the commits any more."""
 

@@ -39,6 +39,8 @@ _GROUP_KINDS = frozenset(
         CommitKind.CHUNK,
         CommitKind.FORM,
         CommitKind.GROUP_READY,
+        CommitKind.PARKED,
+        CommitKind.PAUSE,
     }
 )
 _BUS_KINDS = frozenset(CommitKind) - _GROUP_KINDS - _PAGE_KINDS - {CommitKind.DISPATCH}
@@ -121,6 +123,8 @@ class Golden(State):
             self._take_turn(self.groups[event.lane], event)
         if event.kind in _BUS_KINDS:
             self._bus.transaction.duty = None
+            for group in self.groups:
+                group.note_idleness()
         if commit.port == 0:
             self._bus.following = None
         step.effect()
@@ -194,13 +198,16 @@ class Golden(State):
 
         def effect() -> None:
             step.effect()
-            group.dispatched = self.cycle
+            self.counters.add_decision(cycles, saturated=cycles == group.decision.SATURATED)
             group.decision.planned.clear()
+            group.decision.dispatched = self.cycle
+            if len(group.dispatches) > 1:
+                return
+            group.busy_since = self.cycle
             assert group.outstanding is not None
             for write in self._bus.transaction.finished:
                 if write.lane == group.index and write.entry == group.outstanding.sequence % 16:
                     group.outstanding.maybe_kept |= write.bits
-            self.counters.add_decision(cycles, saturated=cycles == group.decision.SATURATED)
 
         return Step(step.event._replace(detail=step.event.detail | cycles << 16), effect)
 

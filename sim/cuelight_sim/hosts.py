@@ -6,8 +6,9 @@ from cuelight import regmap
 from cuelight.regmap import PageSchedAttr
 
 from .actor import Actor, fields
-from .group import TIERS
+from .group import Group
 from .slots import SlotState
+from .tiers import TIERS
 
 __all__ = ["Hosts"]
 
@@ -55,7 +56,13 @@ class Hosts(Actor):
     def cancel_some(self) -> None:
         """A cancel of a living request."""
         states = self.random.choice(
-            ((SlotState.RUNNING, SlotState.WAITING), (SlotState.QUEUED,), (SlotState.SEATED,), (SlotState.SEATED,))
+            (
+                (SlotState.RUNNING, SlotState.WAITING),
+                (SlotState.QUEUED,),
+                (SlotState.SEATED,),
+                (SlotState.SEATED,),
+                (SlotState.PARKED,),
+            )
         )
         request_id = self.some_request(*states)
         if request_id is not None:
@@ -67,6 +74,45 @@ class Hosts(Actor):
         if request_id is not None:
             self.cancel(request_id)
             self.cancel(request_id)
+
+    def park_some(self) -> None:
+        """A PARK of a living request, now and then of another one or from a page that is disabled."""
+        self.park(*self._some_named(SlotState.QUEUED, SlotState.SEATED, SlotState.SEATED, SlotState.PARKED))
+
+    def credit_some(self) -> None:
+        """CREDITs of living requests, mostly parked ones."""
+        for _ in range(self.random.choice((1, 1, 4))):
+            parked = [
+                request.id
+                for group in self.golden.groups
+                for request in (*group.parked, *group.seated.values())
+                if request.parked
+            ]
+            if parked and self.random.random() < 0.8:
+                self.credit(self.random.choice(parked))
+            else:
+                self.credit(*self._some_named(SlotState.QUEUED, SlotState.SEATED, SlotState.PARKED))
+
+    def _some_named(self, *states: SlotState) -> tuple[int, int]:
+        """An id and a page for PARK or CREDIT."""
+        request_id, page = self.some_request(self.random.choice(states)), self.some_page()
+        if self.random.random() < 0.1:
+            request_id = self.some_request(*SlotState)
+        if request_id is None:
+            request_id = self.random.getrandbits(32)
+        if self.random.random() < 0.05:
+            request_id ^= 1 << self.random.randrange(32)
+        if self.random.random() < 0.05:
+            page = self.random.randrange(regmap.PAGE_COUNT)
+        return request_id, page
+
+    def park_queued(self) -> None:
+        """PARKs and CREDITs of queued requests, in an order that uses credits up."""
+        for _ in range(self.random.choice((1, 3))):
+            request_id = self.some_request(SlotState.QUEUED)
+            if request_id is not None:
+                for act in self.random.choices((self.park, self.credit), k=self.random.randint(1, 4)):
+                    act(request_id)
 
     def discard_half_command(self) -> None:
         """A part of a command, then attributes, then the other part, which alone must not be a command."""
@@ -104,6 +150,66 @@ class Hosts(Actor):
         for _ in range(self.golden.control.stage_count):
             self.complete(group, 0)
             self.lockstep.run(60)
+
+    def rush(self) -> None:
+        """A house full of low tiers that decode, then higher tiers, which finish soon."""
+        group = self.some_group()
+        self.reset(group)
+        self.rest()
+        seats = self.random.choice((2, 5, self.sizes.seats, self.random.randint(17, 40)))
+        base = regmap.GROUP + group.index * regmap.GROUP_STRIDE
+        self.write32(base + regmap.Group.SEATS, seats)
+        for tier in range(TIERS):
+            minimum = regmap.TIER + tier * regmap.TIER_STRIDE + regmap.Tier.MIN_SEATS
+            self.write32(minimum, self.random.choice((0, 0, 0, 1, group.seats // 3)))
+        low = [self._join(group, self.random.choice((TIERS - 2, TIERS - 1))) for _ in range(group.seats + 1)]
+        self._serve(group, 1 + group.seats // 10, 0)
+        for request_id in self.random.sample(low, self.random.choice((0, 0, 1, len(low) // 2))):
+            self.park(request_id)
+        self._serve(group, self.random.choice((0, 1)), 0)
+        for _ in range(self.random.choice((1, 2, group.seats, group.seats + 3))):
+            self._join(group, self.random.choice((0, 0, 1)))
+        self._serve(group, 2, 0)
+        self._serve(group, self.random.choice((1, 3)), self.random.choice((0, 1)))
+        for request in (*group.parked, *group.seated.values()):
+            if self.random.random() < 0.5:
+                self.credit(request.id)
+        for request_id in low:
+            if self.random.random() < 0.1:
+                self.cancel(request_id)
+        self._serve(group, 3, self.random.choice((0, 1)))
+
+    def stampede(self) -> None:
+        """A house of more seats than a pass binds, all of them paused for higher tiers, which then leave at once."""
+        group = self.some_group()
+        self.reset(group)
+        self.rest()
+        seats = min(self.random.randint(17, 36), self.sizes.seats)
+        self.write32(regmap.GROUP + group.index * regmap.GROUP_STRIDE + regmap.Group.SEATS, seats)
+        for tier in (0, TIERS - 1):
+            base = regmap.TIER + tier * regmap.TIER_STRIDE
+            for register in (regmap.Tier.MIN_SEATS, regmap.Tier.MIN_ROWS, regmap.Tier.KV_FLOOR):
+                self.write32(base + register, 0)
+        for tier in (TIERS - 1, 0):
+            for _ in range(group.seats):
+                self._join(group, tier)
+            self._serve(group, 4, 0)
+        self._serve(group, 3, 1)
+
+    def _join(self, group: Group, tier: int) -> int:
+        page = self.some_page(offered=True)
+        rows = self.random.choice((1, 3, 8, 8, 16, 60))
+        request_id = self.admissible_id(page)
+        self.attributes(page, PageSchedAttr(automatic=1, tier=tier, group=group.index, rows=rows))
+        self.command(page, request_id, 0)
+        return request_id
+
+    def _serve(self, group: Group, passes: int, finishing: int) -> None:
+        """Completes passes, each of them for the higher half of the tiers where ``finishing``."""
+        for _ in range(passes * self.golden.control.stage_count):
+            high = (seat for seat, request in group.seated.items() if request.tier < TIERS // 2)
+            self.complete(group, sum(1 << seat for seat in high) if finishing else 0)
+            self.lockstep.run(self.random.choice((2, 60, 60)))
 
     def _index(self, fifo: str, right: int, held: int) -> int:
         """An index to pop: the head's, or one near it."""

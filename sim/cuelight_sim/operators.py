@@ -7,6 +7,7 @@ from cuelight import regmap
 from .actor import Actor
 from .coverage import SETTINGS, situation
 from .group import Group
+from .tiers import TIERS
 
 __all__ = ["Operators"]
 
@@ -35,6 +36,33 @@ class Operators(Actor):
         )
         self._set(offset, self.random.choice(values))
 
+    def set_policy(self) -> None:
+        """A write of what the policy is made of, legal or not."""
+        group = self.some_group()
+        tier = regmap.TIER + self.random.randrange(TIERS) * regmap.TIER_STRIDE
+        base = regmap.GROUP + group.index * regmap.GROUP_STRIDE
+        seats, word = self.sizes.seats, 0xFFFF_FFFF
+        offset, values = self.random.choice(
+            (
+                (tier + regmap.Tier.MIN_SEATS, (0, 0, 1, 2, 5, seats // 2, seats, seats + 1, 1 << 16)),
+                (tier + regmap.Tier.MIN_ROWS, (0, 0, 3, 8, 50, 200, 240, 512, 513, 1 << 10)),
+                (tier + regmap.Tier.KV_FLOOR, (0, 0, 1, 30, 390, 0xFFFF, 0x1_0000)),
+                (base + regmap.Group.COST, (word, word, 0, 100, 1000, self.random.getrandbits(16), 1 << 31)),
+                (base + regmap.Group.COST_DECODE, (0, 0, 1, 7, 500, 0xFFFF, 0x1_0000, word)),
+                (
+                    base + regmap.Group.COST_CHUNK,
+                    (0, 1, 10, 2 << 16, 2 << 16 | 3, 0xFFFF, 0xFFFF << 16, word, self.random.getrandbits(32)),
+                ),
+            )
+        )
+        self._set(offset, self.random.choice(values))
+
+    def set_depth(self) -> None:
+        """A write of a lane's depth, mostly right after everything of the group was cancelled or completed."""
+        group = self.some_group()
+        value = self.random.choice((1, 1, 1, 2, 2, 0, 3, 1 << 16 | 1))
+        self._set(regmap.LANE + group.index * regmap.LANE_STRIDE + regmap.Lane.DEPTH, value)
+
     def set_sequence(self) -> None:
         """A write of a lane's sequence, mostly near the end of a low half."""
         group = self.some_group()
@@ -61,7 +89,7 @@ class Operators(Actor):
     def ambush(self) -> None:
         """Waits, cycle by cycle, for a group to do something, and interferes."""
         group = self.some_group()
-        awaited = self.random.choice(("forming", "loop point", "resetting", "pass alive", "idle"))
+        awaited = self.random.choice(("forming", "loop point", "loop point", "resetting", "pass alive", "idle"))
         if awaited == "resetting" and self.random.random() < 0.3:
             self.reset(group)
         elif group.outstanding is not None:
@@ -74,8 +102,17 @@ class Operators(Actor):
             self.lockstep.run(1)
         else:
             return
-        self.lockstep.run(self.random.choice((0, 0, 1, 2, 5, 9)))
-        strikes = (self._strike_all, self._strike_one, self._strike_one, lambda group: self.reset(group))
+        self.lockstep.run(self.random.choice((0, 0, 0, 1, 2, 5, 9)))
+        strikes = (
+            self._strike_all,
+            self._strike_one,
+            self._strike_one,
+            self._park_all,
+            self._park_one,
+            self._credit_all,
+            lambda group: self.set_policy(),
+            lambda group: self.reset(group),
+        )
         self.random.choice(strikes)(group)
 
     def _strike_one(self, group: Group) -> None:
@@ -86,6 +123,19 @@ class Operators(Actor):
         for request in list(group.seated.values()):
             self.cancel(request.id)
 
+    def _park_one(self, group: Group) -> None:
+        if group.seated:
+            self.park(self.random.choice(list(group.seated.values())).id)
+
+    def _park_all(self, group: Group) -> None:
+        for request in list(group.seated.values()):
+            self.park(request.id)
+
+    def _credit_all(self, group: Group) -> None:
+        for request in list(group.seated.values()):
+            if request.parked:
+                self.credit(request.id)
+
     def empty_house(self) -> None:
         """Resets every group, so that settings may be changed, and changes some."""
         for group in self.golden.groups:
@@ -94,6 +144,8 @@ class Operators(Actor):
         for _ in range(self.random.randint(1, 6)):
             self.configure()
             self.set_sequence()
+            self.set_depth()
+            self.set_policy()
 
     def random_write(self) -> None:
         """A write of anything anywhere."""
@@ -101,7 +153,7 @@ class Operators(Actor):
             (
                 self.random.randrange(0, 0x1_0000, 8),
                 self.random.randrange(0x8000, 0x8C00, 8),
-                regmap.PAGE + self.random.randrange(8) * regmap.PAGE_STRIDE + self.random.randrange(0, 0x30, 8),
+                regmap.PAGE + self.random.randrange(8) * regmap.PAGE_STRIDE + self.random.randrange(0, 0x38, 8),
             )
         )
         if offset == regmap.FIFO + regmap.Fifo.TRACE_POP:
@@ -134,5 +186,6 @@ def _setting(offset: int) -> str:
     if offset < regmap.LANE:
         return "PAGE_ENABLE" if offset == regmap.CONTROL + regmap.Control.PAGE_ENABLE else "STAGE_COUNT"
     if offset < regmap.GROUP:
-        return "SEQUENCE"
-    return next(name for name in SETTINGS if getattr(regmap.Group, name, None) == offset % regmap.GROUP_STRIDE)
+        return "DEPTH" if offset % regmap.LANE_STRIDE == regmap.Lane.DEPTH else "SEQUENCE"
+    kind, stride = (regmap.Group, regmap.GROUP_STRIDE) if offset < regmap.TIER else (regmap.Tier, regmap.TIER_STRIDE)
+    return next(name for name in SETTINGS if getattr(kind, name, None) == offset % stride)

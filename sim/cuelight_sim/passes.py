@@ -1,15 +1,12 @@
-"""Passes: what one is made of while it is formed, while it lives and at its loop point (docs/device.md §6, §7)."""
+"""Passes while they live and at their loop point, and their dispatches (docs/device.md §6, §7)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .slots import Request
+from .forming import Entry, Forming
 
-__all__ = ["Decision", "Entry", "Forming", "LoopPoint", "Outstanding", "Pass", "next_sequence"]
-
-_MAX_ENTRIES = 16
-_MIN_CHUNK_BUDGET = 8
+__all__ = ["Decision", "LoopPoint", "Outstanding", "Pass", "next_sequence"]
 
 
 def next_sequence(sequence: int) -> int:
@@ -18,59 +15,6 @@ def next_sequence(sequence: int) -> int:
     if low == 0xFFFE:
         return ((sequence >> 16) + 1 & 0xFFFF) << 16 | 1
     return sequence + 1
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A chunk of rows that a pass prefills for one request."""
-
-    request: Request
-    seat: int
-    start: int
-    rows: int
-    first: bool
-    last: bool
-
-
-@dataclass(slots=True)
-class Forming:
-    """A pass between PLAN and FORM."""
-
-    number: int
-    decode: int
-    """Bitmap of decoding seats."""
-    budget: int
-    walk: tuple[Request, ...]
-    """Prefilling requests in the order in which they are offered rows."""
-    position: int = 0
-    entries: list[Entry] = field(default_factory=list)
-
-    @property
-    def rows(self) -> int:
-        return self.decode.bit_count() + sum(entry.rows for entry in self.entries)
-
-    def next_chunk(self) -> Entry | None:
-        """The chunk that must be taken next, or None when the pass is complete."""
-        if len(self.entries) == _MAX_ENTRIES or self.budget < _MIN_CHUNK_BUDGET:
-            return None
-        for request in self.walk[self.position :]:
-            if not request.marked:
-                assert request.seat is not None
-                rows = min(request.rows_left, 1 << self.budget.bit_length() - 1)
-                return Entry(
-                    request,
-                    request.seat,
-                    request.start,
-                    rows,
-                    first=request.start == request.began,
-                    last=rows == request.rows_left,
-                )
-        return None
-
-    def take(self, entry: Entry) -> None:
-        self.position = self.walk.index(entry.request) + 1
-        self.budget -= entry.rows
-        self.entries.append(entry)
 
 
 @dataclass(slots=True)
@@ -103,19 +47,22 @@ class Pass:
     def __init__(self, formed: Forming, stage_count: int) -> None:
         self.number = formed.number
         self.decode = formed.decode
-        self.entries = tuple(formed.entries)
+        self.entries: tuple[Entry, ...] = tuple(formed.entries)
         self.rows = formed.rows
         self.samples = bool(self.decode) or any(entry.last for entry in self.entries)
-        binds = any(entry.first for entry in self.entries)
+        binds = any(entry.bind for entry in self.entries)
         first, last = (1 if binds else 2), stage_count - (0 if self.samples else 1)
         self.stages = range(first, last)
         self.dispatched = 0
         """Stages that have had their dispatch."""
         self.stamp: int | None = None
         """Low half of the first dispatch's sequence."""
-        self.members = self.decode
+        self.members = self.sampling = self.decode
         for entry in self.entries:
             self.members |= 1 << entry.seat
+            self.sampling |= entry.last << entry.seat
+        self.reported = 0
+        """Members that STAGE_DONE named since the oldest outstanding dispatch became it."""
         self.finished = 0
         """Bitmap of members reported finished."""
         self.maybe_finished = 0
@@ -129,7 +76,7 @@ class Pass:
 
 @dataclass(slots=True)
 class Outstanding:
-    """The lane's dispatch that is not complete."""
+    """A dispatch that is not complete."""
 
     sequence: int
     stage: int
@@ -137,7 +84,7 @@ class Outstanding:
     last: bool
     offered: bool = True
     kept: int = 0
-    """FINISHED bits written since the dispatch."""
+    """FINISHED bits written since it is the oldest outstanding one."""
     maybe_kept: int = 0
 
 
@@ -152,9 +99,13 @@ class Decision:
     """Cycles of the PLANs since the latest DISPATCH; passes that came to nothing make it more than one."""
     completed: int = 0
     """Cycle of the latest COMPLETE."""
+    dispatched: int = -1
+    """Cycle of the latest DISPATCH."""
 
     def spans(self, cycle: int, *, first: bool) -> set[int]:
-        """Values that a DISPATCH in ``cycle`` may show."""
+        """Values that a DISPATCH in ``cycle`` may show, the first of its pass or not."""
+        if not first and self.dispatched >= self.completed:
+            return {1}
         spans: set[int] = set()
         if self.idle is not False and first:
             spans.update(cycle - planned for planned in self.planned)

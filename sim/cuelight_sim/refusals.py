@@ -99,7 +99,7 @@ class Refusals(Actor):
     def _give_bad_attributes(self) -> None:
         page = self.some_page(offered=True)
         fair = fields(self.fair_attributes())
-        fault = self.random.choice(("half", "group", "stepped", "rows", "end"))
+        fault = self.random.choice(("half", "group", "rows", "end"))
         if fault == "half":
             strobe = self.random.randint(1, 0xFE)
             value = PageSchedAttr(**fair).pack()
@@ -107,7 +107,6 @@ class Refusals(Actor):
         else:
             change = {
                 "group": {"group": 7},
-                "stepped": {"stepped": 1},
                 "rows": {"rows": 0},
                 "end": {"rows": fair["rows"], "start": (1 << 20) - fair["rows"]},
             }[fault]
@@ -126,7 +125,12 @@ class Refusals(Actor):
     def _ask_too_much_credit(self) -> None:
         page = self.some_page(offered=True)
         fair = self.fair_attributes()
+        floor = self.golden.tiers[fair.tier].kv_floor
         free = self.golden.groups[fair.group].kv_free
-        if free < 0xFFFF:
-            self.attributes(page, PageSchedAttr(**{**fields(fair), "kv_blocks": free + 1}))
+        if free - floor < 0xFFFF:
+            self.attributes(page, PageSchedAttr(**{**fields(fair), "kv_blocks": max(0, free - floor + 1)}))
+            refused = self.golden.counters.rejected
             self.command(page, self.admissible_id(page), 0)
+            self.lockstep.run(1)
+            if 0 < floor <= free and self.golden.counters.rejected > refused:
+                self.coverage.note("KV floor kept an admission out")

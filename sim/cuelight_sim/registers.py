@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from cuelight import regmap
 
 from .fifos import Counters
-from .group import TIERS, Group
+from .group import Group
 from .pages import ProducerPage
 from .passes import Pass
+from .tiers import TIERS, Tier
 
 if TYPE_CHECKING:
     from .golden import Golden
@@ -125,13 +126,15 @@ class Registers:
             self._add_lane(group, regmap.LANE + group.index * regmap.LANE_STRIDE)
             self._add_group(group, regmap.GROUP + group.index * regmap.GROUP_STRIDE)
             self._add_poll(group, regmap.POLL + group.index * regmap.POLL_STRIDE)
+        for number, tier in enumerate(self._golden.tiers):
+            self._add_tier(tier, regmap.TIER + number * regmap.TIER_STRIDE)
 
     def _add_lane(self, group: Group, base: int) -> None:
         def status() -> _Wide:
             outstanding = group.outstanding
             value = regmap.LaneLaneStatus(
                 outstanding=outstanding is not None,
-                offered=outstanding is not None and outstanding.offered,
+                offered=group.offered is not None,
                 in_pass=group.alive is not None,
                 resetting=group.resetting,
                 stage=outstanding.stage if outstanding is not None else 0,
@@ -145,12 +148,16 @@ class Registers:
         self._add(base + regmap.Lane.LANE_STATUS, status)
         self._add(base + regmap.Lane.SEQUENCE, lambda: group.sequence)
         self._add(base + regmap.Lane.PASS, lambda: group.pass_number)
+        self._add(base + regmap.Lane.DEPTH, lambda: group.depth)
         self._add(base + regmap.Lane.BUSY_NS, busy_ns, words=2)
 
     def _add_group(self, group: Group, base: int) -> None:
         def occupancy() -> int:
             return regmap.GroupOccupancy(
-                queued=group.queued, seated=len(group.seated), decoding=group.decoding.bit_count()
+                queued=group.queued,
+                seated=len(group.seated),
+                decoding=group.decoding.bit_count(),
+                parked=sum(request.parked for request in group.seated.values()),
             ).pack()
 
         self._add(base + regmap.Group.SEATS, lambda: group.seats)
@@ -158,6 +165,16 @@ class Registers:
         self._add(base + regmap.Group.KV_BLOCKS, lambda: group.kv_blocks)
         self._add(base + regmap.Group.KV_FREE, lambda: group.kv_free)
         self._add(base + regmap.Group.OCCUPANCY, occupancy, words=2)
+        self._add(base + regmap.Group.COST, lambda: group.costs.budget)
+        self._add(base + regmap.Group.COST_DECODE, lambda: group.costs.decode)
+        self._add(
+            base + regmap.Group.COST_CHUNK, lambda: regmap.GroupCostChunk(c0=group.costs.c0, c1=group.costs.c1).pack()
+        )
+
+    def _add_tier(self, tier: Tier, base: int) -> None:
+        self._add(base + regmap.Tier.MIN_SEATS, lambda: tier.min_seats)
+        self._add(base + regmap.Tier.MIN_ROWS, lambda: tier.min_rows)
+        self._add(base + regmap.Tier.KV_FLOOR, lambda: tier.kv_floor)
 
     def _add_poll(self, group: Group, base: int) -> None:
         dispatch = base + regmap.Poll.DISPATCH
@@ -241,8 +258,8 @@ class Registers:
 
 
 def _head(group: Group) -> _Wide:
-    outstanding, alive = group.outstanding, group.alive
-    if outstanding is None or alive is None or not outstanding.offered:
+    outstanding, alive = group.offered, group.alive
+    if outstanding is None or alive is None:
         return _Wide(0)
     return _Wide(
         regmap.DispatchHead(
@@ -258,16 +275,16 @@ def _head(group: Group) -> _Wide:
 
 
 def _pass_word(group: Group) -> _Wide:
-    outstanding, alive = group.outstanding, group.alive
-    if outstanding is None or alive is None or not outstanding.offered:
+    outstanding, alive = group.offered, group.alive
+    if outstanding is None or alive is None:
         return _UNKNOWN
     stamp = outstanding.sequence & 0xFFFF
     return _Wide(regmap.DispatchPass(pass_number=alive.number, entries=len(alive.entries), stamp=stamp).pack())
 
 
 def _tail(group: Group) -> _Wide:
-    outstanding = group.outstanding
-    if outstanding is None or not outstanding.offered:
+    outstanding = group.offered
+    if outstanding is None:
         return _UNKNOWN
     return _Wide(regmap.DispatchTail(stamp=outstanding.sequence & 0xFFFF).pack())
 
@@ -289,7 +306,7 @@ def _entry(group: Group, number: int) -> int:
         return 0
     entry = group.alive.entries[number]
     chunk = regmap.EntryChunk(
-        start=entry.start, seat=entry.seat, bind=entry.first, first=entry.first, last=entry.last
+        start=entry.start, seat=entry.seat, bind=entry.bind, first=entry.first, last=entry.last
     ).pack()
     return (
         entry.request.id << 8 * regmap.Entry.REQUEST

@@ -19,6 +19,8 @@ class SlotState(enum.Enum):
     WAITING = enum.auto()
     QUEUED = enum.auto()
     SEATED = enum.auto()
+    PARKED = enum.auto()
+    """Parked without a seat."""
     RETIRED = enum.auto()
 
 
@@ -35,8 +37,16 @@ class Request:
     start: int
     """Position of the next row to prefill."""
     rows_left: int
+    stepped: bool = False
     seat: int | None = None
+    bound: bool = False
+    """An entry of a pass has bound the seat."""
     marked: bool = False
+    parking: bool = False
+    """Seated, and to be parked when no pass is alive."""
+    parked: bool = False
+    credit: bool = False
+    """An early CREDIT is remembered."""
 
     @property
     def slot(self) -> int:

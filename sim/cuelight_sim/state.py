@@ -11,6 +11,7 @@ from .fifos import Counters, EventTrace, RejectFifo
 from .group import Group
 from .pages import ProducerPage
 from .slots import Slots
+from .tiers import TIERS, Tier
 
 __all__ = ["Control", "Sizes", "State"]
 
@@ -51,12 +52,13 @@ class State:
         self.cycle = 0
         """Cycle of the latest commit."""
         self.control = Control(stage_count=sizes.stages)
+        self.tiers = tuple(Tier() for _ in range(TIERS))
         self.slots = Slots(sizes.slots)
         self.counters = Counters()
         self.rejects = RejectFifo()
         self.trace = EventTrace()
         self.pages = tuple(ProducerPage() for _ in range(regmap.PAGE_COUNT))
         self.groups = tuple(
-            Group(lane, sizes.seats, self.slots, self.counters, lambda: self.control.stage_count)
+            Group(lane, sizes.seats, self.slots, self.counters, self.tiers, lambda: self.control.stage_count)
             for lane in range(sizes.lanes)
         )

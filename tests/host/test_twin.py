@@ -330,7 +330,7 @@ def test_wait_comes_back_with_the_bell_unchanged_when_nothing_rings(woken: TwinT
 
 
 def test_reset_group_goes_on_with_the_next_sequence(twin: TwinTransport) -> None:
-    """The dispatch under way is dropped; neither the lane that was at it nor a new one is led astray."""
+    """The dispatches under way are dropped; neither the lane that was at one nor a new one is led astray."""
     with LanePort(twin.segment.path, 0) as port:
         lost = admit(twin)
         dispatch = take(port)
@@ -340,7 +340,7 @@ def test_reset_group_goes_on_with_the_next_sequence(twin: TwinTransport) -> None
         port.complete(dispatch.sequence)
         admit(twin)
         following = take(port)
-        assert (following.sequence, following.first) == (dispatch.sequence + 1, True)
+        assert (following.sequence, following.first) == (dispatch.sequence + 2, True)
         port.record(following)
         port.complete(following.sequence)
         assert take(port).sequence == following.sequence + 1

@@ -25,10 +25,31 @@ def test_an_admission_takes_at_most_8_cycles_when_sustained(cycles: Cycles) -> N
 
 def test_the_next_dispatch_follows_a_completion_within_12_cycles(cycles: Cycles) -> None:
     assert 0 < cycles.done_to_dispatch <= 12
+    assert 0 < cycles.done_to_dispatch_ahead <= 12
 
 
-def test_a_loop_point_was_measured_with_and_without_turnover(cycles: Cycles) -> None:
-    assert 0 < cycles.loop_to_dispatch < cycles.turnover_to_dispatch
+def test_a_loop_point_of_another_group_does_not_delay_a_dispatch(cycles: Cycles) -> None:
+    assert cycles.done_beside_loop_point == cycles.done_to_dispatch
+
+
+def test_a_loop_point_takes_at_most_32_cycles_and_8_for_each_seat_that_changes(cycles: Cycles) -> None:
+    assert {point.changed for point in cycles.loop_points} >= {0, 1, 2, 8, 16, 32}
+    assert any(point.chunks and point.joined for point in cycles.loop_points)
+    late = [point for point in cycles.loop_points if not 0 < point.cycles <= 32 + 8 * point.changed]
+    assert not late
+
+
+def test_a_loop_point_costs_the_same_however_many_stay(cycles: Cycles) -> None:
+    houses = sorted({point.seats for point in cycles.loop_points})
+    few, many = (
+        {
+            (point.left, point.joined, point.cycles)
+            for point in cycles.loop_points
+            if point.seats == seats and not point.chunks
+        }
+        for seats in houses
+    )
+    assert few == many
 
 
 def test_the_default_configuration_holds_at_most_32_kib() -> None:

@@ -46,10 +46,8 @@ class Player:
         self._now += 1
         if self._random.random() < 0.5:
             self._cycle()
-        duty = self.golden._bus.transaction.duty
-        if duty is not None:
-            for step in duty.steps()[:1]:
-                self._do(step)
+        while (duty := self.golden._bus.transaction.duty) is not None and (steps := duty.steps()):
+            self._do(steps[0])
         if self.golden._bus.following is not None:
             self._do(self.golden._bus.following)
         while steps := self.golden._withdrawals():

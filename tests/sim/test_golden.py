@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -10,13 +11,18 @@ from cuelight import regmap
 from cuelight.regmap import CommitKind, PageReqStatus, PageSchedAttr, PageSchedCmd, RejectReason, RetireReason
 from cuelight_rtl.model import Commit
 from cuelight_rtl.params import Params
+from cuelight_sim.forming import Costs, Forming
 from cuelight_sim.golden import Golden
 from cuelight_sim.passes import next_sequence
+from cuelight_sim.seating import next_seated, victim
+from cuelight_sim.slots import Request
 from cuelight_sim.steps import Divergence
+from cuelight_sim.tiers import Tier
 
 COMMAND = regmap.PAGE + regmap.Page.SCHED_CMD
 ATTRIBUTES = regmap.PAGE + regmap.Page.SCHED_ATTR
 KV_BLOCKS = regmap.GROUP + regmap.Group.KV_BLOCKS
+TIER3 = regmap.TIER + 3 * regmap.TIER_STRIDE
 CORE, LANE, PAGES = 0, 1, 2
 
 
@@ -185,3 +191,159 @@ def test_a_group_reset_retires_everybody(script: Script) -> None:
 
 def test_sequences_skip_blank_and_all_ones_stamps() -> None:
     assert [next_sequence(sequence) for sequence in (1, 0xFFFE, 0xFFFF_FFFE)] == [2, 0x1_0001, 1]
+
+
+def configure(script: Script, offset: int, value: int) -> None:
+    script.write32(offset, value)
+    script.commit(CORE, CommitKind.CONFIG, id=offset, detail=value)
+
+
+def name(script: Script, kind: CommitKind, effect: int, request_id: int = 0x1_0000) -> None:
+    """Writes PARK or CREDIT and shows its commit."""
+    script.write32(regmap.PAGE + getattr(regmap.Page, kind.name), request_id)
+    script.commit(CORE, kind, stage=effect, id=request_id)
+
+
+def test_a_kv_floor_counts_at_admission(script: Script) -> None:
+    configure(script, KV_BLOCKS, 10)
+    configure(script, TIER3 + regmap.Tier.KV_FLOOR, 4)
+    script.write(ATTRIBUTES, PageSchedAttr(automatic=1, rows=8, tier=3, kv_blocks=7).pack())
+    script.write(COMMAND, PageSchedCmd(id=0x1_0000).pack())
+    script.commit(CORE, CommitKind.REJECT, stage=RejectReason.NO_KV_CREDIT, id=0x1_0000)
+    script.admit(rows=8, tier=3, kv_blocks=6)
+
+
+@pytest.mark.parametrize(("register", "most"), [("MIN_SEATS", 16), ("MIN_ROWS", 512), ("KV_FLOOR", 0xFFFF)])
+def test_settings_of_a_tier_are_validated(script: Script, register: str, most: int) -> None:
+    offset = TIER3 + getattr(regmap.Tier, register)
+    configure(script, offset, most)
+    script.write32(offset, most + 1)
+    script.commit(CORE, CommitKind.CONFIG_IGNORED, id=offset, detail=most + 1)
+    assert script.reads(offset) == most
+
+
+def test_a_queued_request_is_parked_and_queues_again(script: Script) -> None:
+    script.admit(rows=8)
+    name(script, CommitKind.PARK, 1)
+    with pytest.raises(Divergence, match="nothing of the kind"):
+        script.seat()
+    name(script, CommitKind.PARK, 3)
+    name(script, CommitKind.CREDIT, 1)
+    name(script, CommitKind.CREDIT, 3)
+    name(script, CommitKind.CREDIT, 4)
+    name(script, CommitKind.PARK, 4)
+    script.seat()
+
+
+def test_a_seated_request_parks_before_the_next_pass(script: Script) -> None:
+    script.admit(rows=8)
+    script.seat()
+    name(script, CommitKind.PARK, 2)
+    with pytest.raises(Divergence, match="legal now: PARKED"):
+        script.commit(CORE, CommitKind.PLAN, id=1)
+    script.commit(CORE, CommitKind.PARKED, stage=0)
+    assert script.reads(regmap.GROUP + regmap.Group.OCCUPANCY + 4) == 1 << 16
+    name(script, CommitKind.PARK, 3)
+    name(script, CommitKind.CREDIT, 2)
+    script.form(rows=8)
+
+
+def test_park_and_credit_of_others_are_ignored_and_counted(script: Script) -> None:
+    name(script, CommitKind.PARK, 0, 0x5_0005)
+    name(script, CommitKind.CREDIT, 0)
+    assert script.reads(regmap.COUNTERS + regmap.Counters.STAGE_DONE_IGNORED) == 2
+
+
+def test_stage_done_of_the_last_member_completes_the_dispatch(script: Script) -> None:
+    script.admit(rows=5)
+    script.seat()
+    script.form(rows=5)
+    script.dispatch(sequence=1, stage=1, rows=5, flags=0b101, cycles=30)
+    script.write32(regmap.PAGE + regmap.Page.STAGE_DONE, 0x1_0000)
+    script.commit(CORE, CommitKind.STAGE_DONE, id=0x1_0000)
+    with pytest.raises(Divergence, match="expected COMPLETE"):
+        script.golden.written()
+    script.commit(LANE, CommitKind.COMPLETE, stage=1, id=1)
+    script.write32(regmap.PAGE + regmap.Page.STAGE_DONE, 0x1_0000)
+    script.commit(CORE, CommitKind.STAGE_DONE_IGNORED, id=0x1_0000)
+
+
+def test_two_dispatches_are_outstanding_at_depth_2_and_the_oldest_completes_first(script: Script) -> None:
+    script.admit(rows=5)
+    script.seat()
+    script.form(rows=5)
+    script.dispatch(sequence=1, stage=1, rows=5, flags=0b101, cycles=30)
+    script.dispatch(sequence=2, stage=2, rows=5, flags=0b100, cycles=1)
+    with pytest.raises(Divergence, match="nothing of the kind"):
+        script.dispatch(sequence=3, stage=3, rows=5, flags=0b100, cycles=1)
+    for sequence in (1, 2):
+        script.write32(regmap.POLL + regmap.Poll.POP, sequence)
+        script.commit(LANE, CommitKind.TAKEN, id=sequence)
+    done = regmap.COMPLETION + regmap.Completion.BATCH_DONE
+    script.write32(done + 2 * regmap.COMPLETION_ENTRY_STRIDE, 2)
+    script.commit(LANE, CommitKind.COMPLETE_IGNORED, id=2)
+    script.write32(done + regmap.COMPLETION_ENTRY_STRIDE, 1)
+    script.commit(LANE, CommitKind.COMPLETE, stage=1, id=1)
+
+
+def request(slot: int, tier: int, seat: int | None = None, rows: int = 100, start: int = 0) -> Request:
+    return Request(1 << 16 | slot, 0, tier, 0, 0, start, rows, seat=seat, bound=seat is not None)
+
+
+def chunks(prefilling: list[list[Request]], rows: int = 256, cost: int = 1 << 32, **more: Any) -> list[tuple[int, int]]:
+    """Slots and rows of the entries that a pass takes."""
+    fields: dict[str, Any] = {
+        "costs": Costs(),
+        "tiers": [Tier() for _ in range(4)],
+        "joining": [],
+        "to_bind": 1,
+        **more,
+    }
+    forming = Forming(1, 0, rows, cost, prefilling=prefilling, **fields)
+    while (entry := next(forming.next_entries())) is not None:
+        forming.take(entry)
+    return [(entry.request.slot, entry.rows) for entry in forming.entries]
+
+
+def test_chunks_are_powers_of_two_within_the_row_budget_or_the_rest_of_a_prompt() -> None:
+    lists = [[request(0, 0, 0), request(1, 0, 1, rows=3)], [], [request(2, 2, 2)], []]
+    assert chunks(lists) == [(0, 100), (1, 3), (2, 100)]
+    assert chunks(lists, rows=100) == [(0, 64), (1, 3), (2, 32)]
+
+
+def test_chunks_leave_the_minimum_rows_of_lower_tiers_that_have_work() -> None:
+    tiers = [Tier(), Tier(), Tier(min_rows=200), Tier(min_rows=40)]
+    lists = [[request(0, 0, 0)], [], [], [request(3, 3, 3)]]
+    assert chunks(lists, rows=100, tiers=tiers) == [(0, 32), (3, 64)]
+
+
+def test_chunks_stay_within_the_cost_budget_but_a_pass_has_one_at_least() -> None:
+    lists = [[request(0, 0, 0, start=3 << 10)], [request(1, 1, 1)], [], []]
+    assert chunks(lists, cost=1000, costs=Costs(c0=5, c1=10)) == [(0, 16), (1, 64)]
+    assert chunks(lists, cost=100, costs=Costs(c0=5, c1=10)) == [(0, 8)]
+
+
+def test_decoding_seats_that_plan_counted_are_bound_first() -> None:
+    joining = [request(4, 3, 4, rows=0), request(5, 3, 5, rows=0)]
+    for seat in joining:
+        seat.bound = False
+    assert chunks([[request(0, 0, 0, rows=9)], [], [], []], joining=joining) == [(4, 0), (0, 9)]
+
+
+def test_a_free_seat_goes_to_a_tier_below_its_minimum_first() -> None:
+    tiers = [Tier(), Tier(min_seats=1), Tier(), Tier(min_seats=2)]
+    queues = [[request(0, 0)], [], [], [request(3, 3)]]
+    seated = {0: request(8, 0, 0), 1: request(9, 3, 1)}
+    assert next_seated(queues, seated, tiers) is queues[3][0]
+    assert next_seated(queues, {**seated, 2: request(10, 3, 2)}, tiers) is queues[0][0]
+
+
+def test_only_lower_tiers_above_their_minimum_give_up_seats() -> None:
+    seated = {0: request(8, 1, 0), 1: request(9, 3, 1), 2: request(10, 2, 2)}
+    tiers = [Tier() for _ in range(4)]
+    waiting = request(0, 1)
+    assert victim([[], [waiting], [], []], seated, tiers) is seated[1]
+    tiers[3].min_seats = 1
+    assert victim([[], [waiting], [], []], seated, tiers) is seated[2]
+    tiers[2].min_seats = 1
+    assert victim([[], [waiting], [], []], seated, tiers) is None

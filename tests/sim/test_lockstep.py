@@ -26,6 +26,10 @@ ADMIT: list[Operation] = [
     Write(regmap.PAGE + regmap.Page.SCHED_ATTR, regmap.PageSchedAttr(automatic=1, rows=20).pack()),
     Write(regmap.PAGE + regmap.Page.SCHED_CMD, regmap.PageSchedCmd(id=0x1_0000).pack()),
 ]
+PARK: list[Operation] = [
+    Write(regmap.PAGE + regmap.Page.PARK, 0x1_0000, 0x0F),
+    Write(regmap.PAGE + regmap.Page.CREDIT, 0x1_0000, 0x0F),
+]
 Twist = Callable[[Commit], Commit]
 
 
@@ -71,13 +75,15 @@ def change(kind: CommitKind, **fields: int) -> Twist:
         (change(CommitKind.FORM, port=1), "FORM.*came on commit port 1, not 0"),
         (change(CommitKind.DISPATCH, id=2), "DISPATCH.*is not legal; legal now: DISPATCH"),
         (change(CommitKind.DISPATCH, cycle=3), "came after one of cycle"),
+        (change(CommitKind.PARK, stage=0), "PARK.*is not legal; legal now: PARK"),
+        (change(CommitKind.CREDIT, stage=0), "CREDIT.*is not legal; legal now: CREDIT"),
     ],
 )
 def test_a_wrong_commit_is_noticed(player: Callable[..., Any], twist: Twist, complaint: str) -> None:
     device = player(SMALL)
     device.twist = twist
     with pytest.raises(Divergence, match=complaint):
-        play([Run(100), *ADMIT, Rest()], Lockstep(device, Golden(SMALL)))
+        play([Run(100), *ADMIT, *PARK, Rest()], Lockstep(device, Golden(SMALL)))
 
 
 def test_a_missing_commit_is_noticed(player: Callable[..., Any]) -> None:

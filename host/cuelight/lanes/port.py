@@ -196,9 +196,14 @@ class LanePort:
 
     def _first_sequence(self) -> int:
         expected = int(self._memory[regmap.LanePort.EXPECTED // 4])
-        done = regmap.LanePort.DONE + expected % regmap.LanePort.DONE_COUNT * regmap.LanePort.DONE_STRIDE
-        reported = int(self._memory[(done + regmap.Completion.BATCH_DONE) // 4]) == expected
-        return next_sequence(expected) if reported and expected else expected
+        # The device may not have taken in yet what an earlier lane reported last.
+        while expected and self._reported(expected):
+            expected = next_sequence(expected)
+        return expected
+
+    def _reported(self, sequence: int) -> bool:
+        done = regmap.LanePort.DONE + sequence % regmap.LanePort.DONE_COUNT * regmap.LanePort.DONE_STRIDE
+        return int(self._memory[(done + regmap.Completion.BATCH_DONE) // 4]) == sequence
 
     def _dispatch(self) -> Dispatch:
         head = regmap.DispatchHead.unpack(self._raw_dispatch[0])

@@ -74,7 +74,8 @@ uint32_t next_sequence(uint32_t sequence) {
 
 struct Lane {
     uint8_t *port = nullptr;
-    std::atomic<uint32_t> outstanding{0};  // sequence in the ring that is not complete; 0: none
+    std::atomic<uint32_t> outstanding{0};  // oldest sequence in the ring that is not complete; 0: none
+    uint32_t ahead = 0;                    // the one after it in the ring; 0: none
     uint64_t pass = 0;                     // PASS word of the pass alive, without stamp
     uint32_t entries[CUELIGHT_LANE_PORT_RECORD_COUNT] = {};  // in each record buffer
 
@@ -211,13 +212,10 @@ class Twin {
         return !model_.top.idle || waiting();
     }
 
-    // Dispatches that wait to be carried over. A lane has one outstanding at most: what still shows then was popped.
+    // Lanes whose dispatches wait to be carried over.
     uint32_t waiting() {
         model_.settle();
-        uint32_t mask = model_.top.poll_valid;
-        for (uint32_t i = 0; mask && i < lanes; ++i)
-            if (lanes_[i].outstanding.load(std::memory_order_relaxed)) mask &= ~(1u << i);
-        return mask;
+        return model_.top.poll_valid;
     }
 
     template <typename Condition>
@@ -266,7 +264,7 @@ class Twin {
             if (const uint64_t seats = load64(lane.done(sequence) + at))
                 if (!issue({true, static_cast<uint16_t>(entry + at), seats, 0xff})) return false;
         if (!issue(write_request(entry + CUELIGHT_COMPLETION_BATCH_DONE, sequence))) return false;
-        lane.outstanding.store(0, std::memory_order_relaxed);
+        lane.outstanding.store(std::exchange(lane.ahead, 0), std::memory_order_relaxed);
         store32(lane.port + CUELIGHT_LANE_PORT_EXPECTED, next_sequence(sequence));
         // Within a pass the next dispatch is there by the time the very next read is answered.
         uint64_t head;
@@ -313,7 +311,10 @@ class Twin {
         const uint32_t sequence = static_cast<uint32_t>(head);
         const uint64_t stamp = uint64_t{sequence & 0xffff} << 48;
         lane.clear_done(sequence);
-        lane.outstanding.store(sequence, std::memory_order_relaxed);
+        if (lane.outstanding.load(std::memory_order_relaxed))
+            lane.ahead = sequence;
+        else
+            lane.outstanding.store(sequence, std::memory_order_relaxed);
         uint8_t *const place = lane.port + CUELIGHT_LANE_PORT_RING +
                                sequence % CUELIGHT_LANE_PORT_RING_COUNT * CUELIGHT_LANE_PORT_RING_STRIDE;
         store64(place + CUELIGHT_DISPATCH_HEAD, head);
@@ -321,7 +322,8 @@ class Twin {
         store64(place + CUELIGHT_DISPATCH_RESERVED, 0);
         store64(place + CUELIGHT_DISPATCH_TAIL, stamp);
         cuelight_bell_ring(bell(lane.port + CUELIGHT_LANE_PORT_BELL));
-        return issue(write_request(poll(number) + CUELIGHT_POLL_POP, sequence));
+        // Until the pop has its effect the head still shows this dispatch.
+        return issue(write_request(poll(number) + CUELIGHT_POLL_POP, sequence)) && (step(nullptr), true);
     }
 
     // After what drops dispatches or moves sequences: whose dispatch is gone expects the next one.
@@ -333,6 +335,7 @@ class Twin {
             if (!read_all(addrs, 2, words)) return false;
             if (words[0] & CUELIGHT_LANE_LANE_STATUS_OUTSTANDING_MASK) continue;
             lanes_[i].outstanding.store(0, std::memory_order_relaxed);
+            lanes_[i].ahead = 0;
             store32(lanes_[i].port + CUELIGHT_LANE_PORT_EXPECTED, static_cast<uint32_t>(words[1]));
         }
         return true;
@@ -400,7 +403,7 @@ class Twin {
             }
         }
         trace_draining_ |= model_.top.irq_trace;
-        return busy();
+        return busy() || complete();
     }
 
     void run() {

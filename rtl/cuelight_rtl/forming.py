@@ -1,0 +1,133 @@
+"""How the next pass of a lane group is formed: bound seats, then chunks (docs/device.md §6.7)."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+
+from .commit import report
+from .encode import lowest
+from .hand import Hand, Job, Step
+from .params import TIERS
+from .regmap import CommitKind
+
+__all__ = ["begin_form_step", "execute_bind", "execute_chunk", "prefilling", "weigh"]
+
+
+def begin_form_step(m: Module, hand: Hand) -> None:
+    group, lists = hand.group, hand.lists
+    full = hand.of(hand.passes, "full", group)
+    tier = lowest(m, hand.walk, "walk_tier")
+    reserved = [
+        Mux((tier < lower) & prefilling(hand, group)[lower], hand.core.min_rows[lower], 0) for lower in range(1, TIERS)
+    ]
+    with m.If(hand.of(hand.seats, "unbound_any", group) & hand.of(hand.passes, "may_bind", group) & ~full):
+        hand.look_up(m, Step.BIND, "unbound_seat")
+    with m.Elif(hand.walk.any() & ~full):
+        m.d.comb += hand.reserve.eq(sum(reserved))
+        with m.If(hand.of(hand.passes, "rows_at_hand", group)):
+            m.d.sync += [hand.current.eq(Step.CHUNK), hand.walk_tier.eq(tier)]
+            first = lists.heads[hand.prefilling_list(tier, group)]
+            hand.fetch(m, Mux(hand.cursor_valid, hand.cursor, first))
+        with m.Else():
+            end_turn(m, hand, tier)
+    with m.Else():
+        hand.strobe(m, "form")
+        m.d.sync += hand.job.eq(Job.NONE)
+        report(
+            m,
+            hand.step,
+            CommitKind.FORM,
+            lane=group,
+            stage=hand.of(hand.passes, "count", group),
+            id=hand.of(hand.passes, "number", group),
+            detail=hand.of(hand.passes, "rows", group),
+        )
+
+
+def prefilling(hand: Hand, group: Value) -> Value:
+    """Which tiers' lists of prefilling seats are not empty."""
+    lists = hand.lists
+    return lists.filled[lists.prefilling(0, 0) : lists.retired].word_select(group, TIERS)
+
+
+def end_turn(m: Module, hand: Hand, tier: Value) -> None:
+    """Goes on with the next tier's prompts."""
+    m.d.sync += [hand.walk.bit_select(tier, 1).eq(0), hand.cursor_valid.eq(0)]
+
+
+def weigh(m: Module, hand: Hand) -> None:
+    """What a row of the chunk in hand costs: attention reads what stands before it."""
+    c0, c1 = (
+        hand.of(hand.seats, "chunk_cost", hand.group)[:16],
+        hand.of(hand.seats, "chunk_cost", hand.group)[16:],
+    )
+    m.d.sync += hand.row_cost.eq(c0 + c1 * hand.slots.work.start[10:])
+
+
+def execute_bind(m: Module, hand: Hand) -> None:
+    """An entry that only tells the lane who sits there: the seat decodes."""
+    hand.strobe(m, "add", "bind")
+    write_chunk(m, hand, rows=0, last=0)
+
+
+def execute_chunk(m: Module, hand: Hand) -> None:
+    group, owner, work = hand.group, hand.slots.owner, hand.slots.work
+    grain = hand.of(hand.passes, "grain", group)
+    rows, last = Signal(10), Signal()
+    seat = owner.seat[: hand.params.seat_bits]
+    here = hand.prefilling_list(hand.walk_tier, group)
+    lower = [
+        Mux((hand.walk_tier < tier) & prefilling(hand, group)[tier], hand.core.min_rows[tier], 0)
+        for tier in range(1, TIERS)
+    ]
+    m.d.comb += [
+        hand.reserve.eq(sum(lower)),
+        last.eq(work.rest <= grain),
+        rows.eq(Mux(last, work.rest, grain)),
+    ]
+    left_out = Signal()
+    m.d.comb += left_out.eq(
+        hand.of(hand.seats, "marked", group).bit_select(seat, 1)
+        | hand.of(hand.seats, "parked", group).bit_select(seat, 1)
+    )
+    with m.If(~left_out & (grain == 0)):
+        end_turn(m, hand, hand.walk_tier)
+    with m.Else():
+        with m.If(~left_out):
+            hand.strobe(m, "add", "bind")
+            write_chunk(m, hand, rows=rows, last=last)
+        at_tail = hand.slot == hand.lists.tails[here]
+        m.d.sync += [hand.cursor.eq(hand.lists.next), hand.cursor_valid.eq(1)]
+        with m.If(at_tail):
+            end_turn(m, hand, hand.walk_tier)
+    with m.If(~hand.request.valid):
+        m.next = "STEP"
+
+
+def write_chunk(m: Module, hand: Hand, *, rows: Value | int, last: Value | int) -> None:
+    """Makes the slot in hand the pass's next entry."""
+    owner, work, group = hand.slots.owner, hand.slots.work, hand.group
+    seat = owner.seat[: hand.params.seat_bits]
+    bound = hand.of(hand.seats, "bound", group).bit_select(seat, 1)
+    first = work.fresh if isinstance(rows, Value) else Const(0)
+    m.d.comb += [seats.seat.eq(seat) for seats in hand.seats]
+    for pass_ in hand.passes:
+        m.d.comb += [
+            pass_.chunk.slot.eq(hand.slot),
+            pass_.chunk.epoch.eq(owner.epoch),
+            pass_.chunk.start.eq(work.start),
+            pass_.chunk.seat.eq(seat),
+            pass_.chunk.rows.eq(rows),
+            pass_.chunk.first.eq(first),
+            pass_.chunk.last.eq(last),
+            pass_.chunk.bind.eq(~bound),
+        ]
+    report(
+        m,
+        hand.step,
+        CommitKind.CHUNK,
+        lane=group,
+        stage=seat,
+        id=hand.id,
+        detail=Cat(work.start, Value.cast(rows) if isinstance(rows, Value) else Const(rows, 10), last, first),
+    )

@@ -1,0 +1,195 @@
+"""A lane group's own work, step by step: loop points, parking, pausing, seating (docs/device.md §6)."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+
+from .commit import report
+from .encode import lowest
+from .forming import begin_form_step, prefilling
+from .hand import Hand, Job, Step
+from .params import TIERS
+from .queue import ListOp
+from .regmap import CommitKind, RetireReason
+from .slots import Life
+
+__all__ = [
+    "begin_step",
+    "execute_advance",
+    "execute_pause",
+    "execute_retire_queued",
+    "execute_retire_seated",
+    "execute_seat",
+]
+
+
+def begin_step(m: Module, hand: Hand) -> None:
+    """The current group's next step, highest work first (docs/device.md §6)."""
+    group, lists, passes = hand.group, hand.lists, hand.passes
+    alive = hand.of(passes, "alive", group)
+    leaving = hand.of(hand.seats, "leaving_any", group)
+    waiting, hungry = Array(hand.waiting)[group], hand.of(hand.seats, "hungry", group)
+    starved = Signal(TIERS)
+    m.d.comb += starved.eq(waiting & hungry)
+    head_tier = Mux(starved.any(), lowest(m, starved, "starved"), lowest(m, waiting, "head_tier"))
+    number = hand.of(passes, "number", group)
+    head = lists.heads[hand.waiting_list(head_tier, group)]
+
+    m.next = "SELECT"
+    with m.If(hand.of(hand.seats, "resetting", group)):
+        with m.If(leaving):
+            hand.look_up(m, Step.RETIRE_SEATED, "leaving_seat")
+        with m.Elif(waiting.any()):
+            m.d.sync += hand.current.eq(Step.RETIRE_QUEUED)
+            hand.fetch(m, lists.heads[hand.waiting_list(lowest(m, waiting, "lost_tier"), group)])
+        with m.Else():
+            hand.strobe(m, "reset_end")
+            report(m, hand.step, CommitKind.GROUP_READY, lane=group)
+    with m.Elif(hand.job == Job.LOOP):
+        begin_loop_step(m, hand)
+    with m.Elif(hand.job == Job.FORM):
+        begin_form_step(m, hand)
+    with m.Elif(hand.of(hand.dispatchers, "due", group)):
+        hand.strobe(m, "loop")
+        m.d.sync += [hand.job.eq(Job.LOOP), hand.select.eq(0), hand.advancing.eq(0)]
+        report(m, hand.step, CommitKind.LOOP_POINT, lane=group, id=number)
+    with m.Elif(leaving & ~alive):
+        hand.look_up(m, Step.RETIRE_SEATED, "leaving_seat")
+    with m.Elif(hand.of(hand.seats, "parking_any", group) & ~alive):
+        park(m, hand)
+    with m.Elif(hand.can_pause.bit_select(group, 1) & ~alive):
+        hand.look_up(m, Step.PAUSE, "victim_seat")
+    with m.Elif(hand.can_seat.bit_select(group, 1)):
+        m.d.sync += [hand.current.eq(Step.SEAT), hand.seat.eq(hand.of(hand.seats, "free_seat", group))]
+        hand.fetch(m, head)
+    with m.Elif(~alive & (hand.of(hand.seats, "seated_count", group) != hand.of(hand.seats, "parked_count", group))):
+        hand.strobe(m, "plan")
+        m.d.sync += [hand.job.eq(Job.FORM), hand.walk.eq(prefilling(hand, group)), hand.cursor_valid.eq(0)]
+        report(
+            m,
+            hand.step,
+            CommitKind.PLAN,
+            lane=group,
+            id=number + 1,
+            detail=hand.of(hand.seats, "awake_count", group),
+        )
+
+
+def begin_loop_step(m: Module, hand: Hand) -> None:
+    group = hand.group
+    entry = hand.of(hand.passes, "entry", group)
+    with m.If(hand.of(hand.seats, "leaving_any", group) & ~hand.advancing):
+        hand.look_up(m, Step.RETIRE_SEATED, "leaving_seat")
+    with m.Elif(hand.select != hand.of(hand.passes, "count", group)):
+        m.d.sync += hand.advancing.eq(1)
+        seated = hand.of(hand.seats, "seated", group).bit_select(entry.seat[: hand.params.seat_bits], 1)
+        with m.If(seated & (entry.rows != 0)):
+            m.d.sync += [hand.seat.eq(entry.seat), hand.current.eq(Step.ADVANCE)]
+            hand.fetch(m, entry.slot)
+        with m.Else():
+            m.d.sync += hand.select.eq(hand.select + 1)
+    with m.Else():
+        hand.strobe(m, "end", "loop_end")
+        m.d.sync += hand.job.eq(Job.NONE)
+
+
+def park(m: Module, hand: Hand) -> None:
+    """Parks the lowest parking seat, or uses up its credit; needs no more than the bitmaps."""
+    seat = hand.of(hand.seats, "parking_seat", hand.group)
+    credited = hand.of(hand.seats, "credited", hand.group).bit_select(seat, 1)
+    m.d.comb += [seats.seat.eq(seat) for seats in hand.seats]
+    with m.If(credited):
+        hand.strobe(m, "spend_credit")
+    with m.Else():
+        hand.strobe(m, "park")
+    report(m, hand.step, CommitKind.PARKED, lane=hand.group, stage=seat, detail=credited)
+
+
+def execute_retire_seated(m: Module, hand: Hand) -> None:
+    group, owner = hand.group, hand.slots.owner
+    seat = hand.seat[: hand.params.seat_bits]
+    decodes = hand.of(hand.seats, "decoding", group).bit_select(seat, 1)
+    finished = hand.of(hand.passes, "finished", group).bit_select(seat, 1)
+    resetting = hand.of(hand.seats, "resetting", group)
+    hand.strobe(m, "leave")
+    with m.If(~decodes):
+        hand.relink(m, ListOp.UNLINK, hand.prefilling_list(owner.tier, group))
+    reason = Mux(resetting, RetireReason.LANE_LOST, Mux(finished, RetireReason.FINISHED, RetireReason.CANCELLED))
+    hand.retire(m, reason, hand.seat)
+
+
+def execute_retire_queued(m: Module, hand: Hand) -> None:
+    hand.strobe(m, "dequeue")
+    hand.relink(m, ListOp.UNLINK, hand.waiting_list(hand.slots.owner.tier, hand.group))
+    hand.retire(m, RetireReason.LANE_LOST, 0x100)
+
+
+def execute_advance(m: Module, hand: Hand) -> None:
+    work, entry = hand.slots.work, hand.of(hand.passes, "entry", hand.group)
+    start, complete = Signal(20), Signal()
+    m.d.comb += [
+        start.eq(work.start + entry.rows),
+        complete.eq(work.rest == entry.rows),
+        hand.slots.write_work.eq(1),
+        hand.work_next.start.eq(start),
+        hand.work_next.rest.eq(work.rest - entry.rows),
+        hand.work_next.fresh.eq(0),
+    ]
+    with m.If(complete):
+        hand.strobe(m, "turn")
+        hand.relink(m, ListOp.UNLINK, hand.prefilling_list(hand.slots.owner.tier, hand.group))
+    m.d.sync += hand.select.eq(hand.select + 1)
+    report(
+        m,
+        hand.step,
+        CommitKind.ADVANCE,
+        lane=hand.group,
+        stage=hand.seat,
+        id=hand.id,
+        detail=Cat(start, Signal(11), complete),
+    )
+
+
+def execute_pause(m: Module, hand: Hand) -> None:
+    group, owner, seat = hand.group, hand.slots.owner, hand.seat[: hand.params.seat_bits]
+    traits = {name: hand.of(hand.seats, name, group).bit_select(seat, 1) for name in ("decoding", "parked", "credited")}
+    parked = traits["parked"]
+    hand.strobe(m, "leave")
+    with m.If(~traits["decoding"]):
+        hand.relink(m, ListOp.UNLINK, hand.prefilling_list(owner.tier, group))
+    hand.own(m, life=Mux(parked, Life.PARKED, Life.QUEUED), credited=traits["credited"])
+    with m.If(parked):
+        hand.strobe(m, "set_aside")
+    with m.Else():
+        hand.strobe(m, "enqueue")
+        m.next = "SECOND"
+    report(
+        m,
+        hand.step,
+        CommitKind.PAUSE,
+        lane=group,
+        stage=hand.seat,
+        id=hand.id,
+        detail=Cat(owner.tier, Const(0, 6), parked),
+    )
+
+
+def execute_seat(m: Module, hand: Hand) -> None:
+    group, owner, decodes = hand.group, hand.slots.owner, hand.slots.work.rest == 0
+    hand.strobe(m, "take", "dequeue")
+    m.d.comb += hand.lists.onto.eq(hand.prefilling_list(owner.tier, group))
+    with m.If(decodes):
+        hand.relink(m, ListOp.UNLINK, hand.waiting_list(owner.tier, group))
+    with m.Else():
+        hand.relink(m, ListOp.MOVE, hand.waiting_list(owner.tier, group))
+    hand.own(m, life=Life.SEATED, seat=hand.seat)
+    m.d.comb += hand.seat_write.en.eq(1)
+    report(
+        m,
+        hand.step,
+        CommitKind.SEAT,
+        lane=group,
+        stage=hand.seat,
+        id=hand.id,
+        detail=Cat(owner.tier, Const(0, 6), decodes),
+    )

@@ -1,0 +1,141 @@
+"""A pass between PLAN and FORM: which requests it takes along, and how many rows of each (docs/device.md §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from .slots import Request
+from .tiers import TIERS, Tier
+
+__all__ = ["Costs", "Entry", "Forming"]
+
+_MAX_ENTRIES = 16
+_LEAST_CHUNK = 8
+_START_SHIFT = 10
+
+
+@dataclass(slots=True)
+class Costs:
+    """A group's cost budget and what rows cost."""
+
+    budget: int = 0xFFFF_FFFF
+    decode: int = 0
+    c0: int = 0
+    c1: int = 0
+
+    def row(self, start: int) -> int:
+        """Cost of each row of a chunk that begins at ``start``."""
+        return self.c0 + self.c1 * (start >> _START_SHIFT)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A chunk of rows that a pass prefills for one request, or the binding of a seat that decodes already (no rows)."""
+
+    request: Request
+    seat: int
+    start: int
+    rows: int
+    bind: bool
+    first: bool
+    last: bool
+
+
+@dataclass(slots=True)
+class Forming:
+    """A pass while it is formed.
+
+    Settings and marks count as they stand when an entry is taken.
+    """
+
+    number: int
+    decode: int
+    """Bitmap of seats that decode, those joined by an entry so far included."""
+    row_budget: int
+    cost_budget: int
+    costs: Costs
+    tiers: Sequence[Tier]
+    joining: Sequence[Request]
+    """Requests that decode in unbound seats, lowest seat first."""
+    prefilling: Sequence[Sequence[Request]]
+    """For each tier, requests with rows left."""
+    to_bind: int
+    """How many of them may still join: as many as PLAN counted rows for."""
+    turn: tuple[int, int] = (0, 0)
+    """Tier and place in its list from which the next chunk is looked for."""
+    entries: list[Entry] = field(default_factory=list)
+    credited: list[Request] = field(default_factory=list)
+    """Requests credited since the entry before; nothing tells whether the walk has passed them."""
+
+    @property
+    def rows(self) -> int:
+        return self.decode.bit_count() + sum(entry.rows for entry in self.entries)
+
+    def next_entries(self) -> Iterator[Entry | None]:
+        """Entries of which one must be taken next; None: the pass is complete."""
+        doubtful = [request for requests in self.prefilling for request in requests if request in self.credited]
+        for passed in range(len(doubtful) + 1):
+            yield self._next_entry(doubtful[:passed])
+
+    def _next_entry(self, passed: Sequence[Request]) -> Entry | None:
+        if len(self.entries) == _MAX_ENTRIES:
+            return None
+        joining = (other for other in self.joining if not (other.bound or other.marked or other.parked))
+        joiner = next(joining, None)
+        if joiner is not None and self.to_bind:
+            assert joiner.seat is not None
+            return Entry(joiner, joiner.seat, joiner.start, 0, bind=True, first=False, last=False)
+        turn, place = self.turn
+        for tier in range(turn, TIERS):
+            waiting = self.prefilling[tier][place if tier == turn else 0 :]
+            wanted = (
+                request for request in waiting if not request.marked and not request.parked and request not in passed
+            )
+            request = next(wanted, None)
+            if request is None:
+                continue
+            assert request.seat is not None
+            rows = self._rows(request, self._at_hand(tier))
+            if rows:
+                return Entry(
+                    request,
+                    request.seat,
+                    request.start,
+                    rows,
+                    bind=not request.bound,
+                    first=request.start == request.began,
+                    last=rows == request.rows_left,
+                )
+        return None
+
+    def _at_hand(self, tier: int) -> int:
+        """Rows that chunks of a tier may take, those kept for lower tiers left out."""
+        lower = range(tier + 1, TIERS)
+        kept = sum(self.tiers[other].min_rows for other in lower if self.prefilling[other])
+        return max(0, self.row_budget - kept)
+
+    def _rows(self, request: Request, at_hand: int) -> int:
+        """Rows that a request gets; 0: none."""
+        row = self.costs.row(request.start)
+        fit = 0
+        chunk = _LEAST_CHUNK
+        while chunk <= at_hand and chunk * row <= self.cost_budget:
+            fit = chunk
+            chunk *= 2
+        if not self.decode and not self.entries:
+            fit = max(fit, _LEAST_CHUNK)
+        return min(fit, request.rows_left)
+
+    def take(self, entry: Entry) -> None:
+        if entry.rows:
+            tier = entry.request.tier
+            self.turn = tier, self.prefilling[tier].index(entry.request) + 1
+        else:
+            self.to_bind -= 1
+            self.decode |= 1 << entry.seat
+        entry.request.bound = True
+        self.credited.clear()
+        self.row_budget = max(0, self.row_budget - entry.rows)
+        self.cost_budget = max(0, self.cost_budget - entry.rows * self.costs.row(entry.start))
+        self.entries.append(entry)
