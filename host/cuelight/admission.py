@@ -7,6 +7,7 @@ import dataclasses
 
 import numpy as np
 
+from cuelight.blocks import Lease
 from cuelight.commands import CANCEL, Commands
 from cuelight.errors import CommandRefused, CuelightError
 from cuelight.lanes.types import SlotRecord
@@ -48,27 +49,33 @@ class Admission:
         CommandRefused
             The device refused it.
         """
-        prompt = len(record.prompt)
-        request.table = self._room.take(request.group, request.tier, request.kv_blocks, timeout_s)
+        # The last row is always run: its output is the first new token.
+        lease = self._room.take(request.group, request.tier, request.kv_blocks, timeout_s, record.prompt[:-1])
+        start = lease.hits * self._room.block_positions(request.group)
         attributes = PageSchedAttr(
-            automatic=1, tier=request.tier, group=request.group, kv_blocks=request.kv_blocks, rows=prompt
+            automatic=1,
+            tier=request.tier,
+            group=request.group,
+            kv_blocks=request.kv_blocks,
+            rows=len(record.prompt) - start,
+            start=start,
         )
 
         def prepare(request_id: int) -> None:
             # Under the command lock: a group that was closed before is not admitted to, and one that is closed
             # later is reset after the admission.
             self._room.check(request.group)
-            table = np.array(request.table, np.int32)
+            table = np.array(lease.table, np.int32)
             self._segment.write_slot_record(
                 request_id & 0xFFFF, dataclasses.replace(record, request_id=request_id, block_table=table)
             )
-            request.id = request_id
+            request.begin(request_id, lease, start)
             self._results.expect(request)
 
         try:
             self._commands.admit(attributes, 0, prepare)
         except BaseException as error:
-            self._withdraw(request, refused=isinstance(error, CommandRefused))
+            self._withdraw(request, lease, refused=isinstance(error, CommandRefused))
             raise
 
     def admit_manual(self, stage: int, timeout_s: float) -> ManualRequest:
@@ -91,7 +98,7 @@ class Admission:
             raise
         return ManualRequest(request_id, self._commands, self._room)
 
-    def _withdraw(self, request: Request, refused: bool) -> None:
+    def _withdraw(self, request: Request, lease: Lease, refused: bool) -> None:
         if request.id and not refused:
             # Interrupted, nobody knows where: if it lives, its retirement gives its room back.
             try:
@@ -103,4 +110,4 @@ class Admission:
             except CuelightError:
                 pass
         if not request.id or self._results.forget(request):
-            self._room.give(request.group, request.table)
+            self._room.give(request.group, lease)

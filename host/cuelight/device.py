@@ -228,7 +228,7 @@ class Device:
                 self._set(base + regmap.Group.KV_BLOCKS, kv_blocks)
             self._block_positions = block_positions
             for group in groups:
-                self._room.resize(group, kv_blocks)
+                self._room.resize(group, kv_blocks, block_positions)
 
     def admit(self, stage: int, timeout_s: float = DEFAULT_TIMEOUT_S) -> ManualRequest:
         """Admit a request in manual mode, RUNNING(`stage`).
@@ -310,7 +310,7 @@ class Device:
                 f"The request needs {kv_blocks} KV blocks and lane group {group} has {most} in all; "
                 "configure more, or ask for fewer new tokens."
             )
-        request = Request(group, tier, len(tokens), max_new_tokens, kv_blocks, self._cancel)
+        request = Request(group, tier, tokens, max_new_tokens, kv_blocks, self._cancel)
         record = SlotRecord(
             request_id=0,
             prompt=tokens,

@@ -8,6 +8,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from cuelight.blocks import Lease
 from cuelight.errors import CuelightError, LaneError, RequestCancelled, Timeout
 
 __all__ = ["DEFAULT_TIMEOUT_S", "Finish", "Request", "Token"]
@@ -66,8 +70,10 @@ class Request:
         Lengths, in tokens.
     kv_blocks : int
         KV blocks it takes.
-    table : tuple of int
-        Those blocks, in order of position; empty until admitted.
+    lease : Lease or None
+        Those blocks; None until admitted.
+    start : int
+        Positions that were found in the prefix cache, so that they need no prefill.
     submitted_ns : int
         When `submit` was called, `time.monotonic_ns`.
     """
@@ -76,7 +82,7 @@ class Request:
         self,
         group: int,
         tier: int,
-        prompt_tokens: int,
+        prompt: NDArray[np.int32],
         max_new_tokens: int,
         kv_blocks: int,
         cancel: Callable[[Request], bool],
@@ -84,11 +90,13 @@ class Request:
         self.id = 0
         self.group = group
         self.tier = tier
-        self.prompt_tokens = prompt_tokens
+        self.prompt_tokens = len(prompt)
         self.max_new_tokens = max_new_tokens
         self.kv_blocks = kv_blocks
-        self.table: tuple[int, ...] = ()
+        self.lease: Lease | None = None
+        self.start = 0
         self.submitted_ns = time.monotonic_ns()
+        self._prompt = prompt
         self._cancel = cancel
         self._changed = threading.Condition()
         self._tokens: list[Token] = []
@@ -120,6 +128,21 @@ class Request:
     def received(self) -> tuple[Token, ...]:
         """Tokens that have come so far."""
         return tuple(self._tokens)
+
+    @property
+    def sequence(self) -> NDArray[np.int32]:
+        """Token ids of the prompt and of what has come so far, shape (tokens,)."""
+        return np.concatenate([self._prompt, np.array([token.token for token in self._tokens], np.int32)])
+
+    @property
+    def next_position(self) -> int:
+        """Position of the token that comes next."""
+        return self.prompt_tokens + len(self._tokens)
+
+    @property
+    def blamed(self) -> bool:
+        """Whether a cause was noted why it will not finish."""
+        return self._failure is not None
 
     def cancel(self) -> bool:
         """Cancel it, in whatever state it is.
@@ -199,6 +222,10 @@ class Request:
                 raise self._error.with_traceback(None)
             return fresh
 
+    def begin(self, request_id: int, lease: Lease, start: int) -> None:
+        """Note what it is admitted with."""
+        self.id, self.lease, self.start = request_id, lease, start
+
     def deliver(self, position: int, token: int, logprob: float, finish: Finish | None) -> None:
         """Add a token that came from the lane; a repeated one is dropped.
 
@@ -208,7 +235,7 @@ class Request:
             The lane left out a position.
         """
         with self._changed:
-            expected = self.prompt_tokens + len(self._tokens)
+            expected = self.next_position
             if not self.prompt_tokens <= position <= expected:
                 raise LaneError(
                     f"Lane {self.group} sent position {position} of request {self.id:#010x} where {expected} was due; "

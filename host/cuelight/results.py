@@ -130,10 +130,18 @@ class Results:
                     f"Lane {lane} gave up on request {request.id:#010x} ({_describe_fault(token)}); "
                     "correct the request or restart the lane."
                 )
+            self._publish(request, token.position)
             request.deliver(token.position, token.token, token.logprob, _FINISH[token.finish])
         except LaneError as error:
             request.blame(error)
             self._commands.cancel(request.id)
+
+    def _publish(self, request: Request, position: int) -> None:
+        # The token at `position` comes from rows that have written everything before it.
+        lease = request.lease
+        positions = self._room.block_positions(request.group)
+        if lease and position == request.next_position and position // positions > len(lease.digests):
+            self._room.publish(request.group, lease, request.sequence)
 
     def _retire(self) -> None:
         deadline = time.monotonic() + _SETTLE_S
@@ -154,8 +162,8 @@ class Results:
             with self._changed:
                 request = self._live.pop(head.id, None)
                 self._changed.notify_all()
-            if request is not None:
-                self._room.give(request.group, request.table)
+            if request is not None and request.lease:
+                self._room.give(request.group, request.lease, keep=not request.blamed)
                 self._end(request, RetireReason(head.reason))
 
     def _end(self, request: Request, reason: RetireReason) -> None:

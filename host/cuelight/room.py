@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Sequence
 
-from cuelight.blocks import BlockPool
+import numpy as np
+from numpy.typing import NDArray
+
+from cuelight.blocks import NO_TOKENS, BlockPool, Lease
 from cuelight.errors import CuelightError, DeviceBusy, DeviceFull, NoKvCredit
 
 __all__ = ["Room"]
@@ -43,8 +45,12 @@ class Room:
         return self._free_slots
 
     def free_blocks(self, group: int) -> int:
-        """KV blocks of `group` nobody holds."""
+        """KV blocks of `group` that the next requests can have: its credit."""
         return self._pools[group].free
+
+    def cached_blocks(self, group: int) -> int:
+        """KV blocks of `group` that later requests with the same beginning can share."""
+        return self._pools[group].cached
 
     def blocks(self, group: int) -> int:
         """KV blocks of `group`."""
@@ -55,8 +61,12 @@ class Room:
         with self._changed:
             return sum(ticket[0] == tier for line in self._lines for ticket in line)
 
-    def resize(self, group: int, blocks: int) -> None:
-        """Set the KV blocks of a group that holds none.
+    def block_positions(self, group: int) -> int:
+        """Positions of a KV block of `group`."""
+        return self._pools[group].positions
+
+    def resize(self, group: int, blocks: int, block_positions: int = 1) -> None:
+        """Set the KV blocks of a group that holds none; nothing is cached afterwards.
 
         Raises
         ------
@@ -66,7 +76,7 @@ class Room:
         with self._changed:
             if self._pools[group].free != self._pools[group].count:
                 raise DeviceBusy(f"Lane group {group} has live requests; wait for them before changing its KV blocks.")
-            self._pools[group] = BlockPool(blocks)
+            self._pools[group] = BlockPool(blocks, block_positions)
             self._changed.notify_all()
 
     def take_slot(self, timeout_s: float) -> None:
@@ -83,13 +93,12 @@ class Room:
             self.check_open()
             self._free_slots -= 1
 
-    def take(self, group: int, tier: int, blocks: int, timeout_s: float) -> tuple[int, ...]:
+    def take(
+        self, group: int, tier: int, blocks: int, timeout_s: float, tokens: NDArray[np.int32] = NO_TOKENS
+    ) -> Lease:
         """Take a slot and `blocks` KV blocks of `group`, waiting up to `timeout_s` seconds for both.
 
-        Returns
-        -------
-        tuple of int
-            The block table.
+        Blocks that hold the beginning of `tokens` already are among them where there are such.
 
         Raises
         ------
@@ -107,9 +116,9 @@ class Room:
                 while True:
                     self.check(group)
                     pool = self._pools[group]
-                    if min(line) == ticket and self._free_slots and (table := pool.take(blocks)) is not None:
+                    if min(line) == ticket and self._free_slots and (lease := pool.take(blocks, tokens)) is not None:
                         self._free_slots -= 1
-                        return table
+                        return lease
                     if (left_s := deadline - time.monotonic()) <= 0:
                         raise self._full() if not self._free_slots else self._no_credit(group, blocks)
                     self._changed.wait(left_s)
@@ -117,10 +126,15 @@ class Room:
                 line.remove(ticket)
                 self._changed.notify_all()
 
-    def give(self, group: int, table: Sequence[int]) -> None:
-        """Return a slot and its KV blocks."""
+    def publish(self, group: int, lease: Lease, tokens: NDArray[np.int32]) -> None:
+        """Let later requests share the whole blocks of `tokens`, which the lease's lane has written."""
         with self._changed:
-            self._pools[group].give(table)
+            self._pools[group].publish(lease, tokens)
+
+    def give(self, group: int, lease: Lease, keep: bool = True) -> None:
+        """Return a slot and its KV blocks; `keep`: what they hold may be shared later."""
+        with self._changed:
+            self._pools[group].give(lease, keep)
             self._free_slots += 1
             self._changed.notify_all()
 
@@ -141,8 +155,9 @@ class Room:
             raise self._closed.with_traceback(None)
 
     def close_group(self, group: int, error: CuelightError) -> None:
-        """Raise `error` at whoever waits for the group's room, now and later."""
+        """Raise `error` at whoever waits for the group's room, now and later; nothing stays cached."""
         with self._changed:
+            self._pools[group].forget()
             self._errors[group] = self._errors[group] or error
             self._changed.notify_all()
 

@@ -1,35 +1,69 @@
-"""A lane for tests: a thread that answers every dispatch at once, with tokens that follow from the prompt alone."""
+"""A lane for tests: a thread that answers every dispatch at once, with a cache of KV blocks and a very small model."""
 
 from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from cuelight.device import Device
 from cuelight.lanes.port import LanePort
-from cuelight.lanes.types import Dispatch, PassRecord, SlotRecord, TokenStatus
+from cuelight.lanes.types import Dispatch, Entry, PassRecord, SlotRecord, TokenStatus
 
 STAGES = 4
 """Prefill, kv-init, one layer stage, output decode."""
 
+_UNWRITTEN = -1
 
-def expected_token(prompt: Iterable[int], position: int) -> int:
-    """What the lane says at a position."""
-    return zlib.crc32(f"{list(map(int, prompt))} {position}".encode()) & 0xFFFF
+
+def next_token(sequence: Sequence[int]) -> int:
+    """What the model says after `sequence`: it depends on every token of it."""
+    return zlib.crc32(np.array(sequence, np.int32).tobytes()) & 0xFFFF
+
+
+def expected_tokens(prompt: Sequence[int], count: int) -> list[int]:
+    """The first tokens the model says after `prompt`."""
+    sequence = list(prompt)
+    for _ in range(count):
+        sequence.append(next_token(sequence))
+    return sequence[len(prompt) :]
+
+
+@dataclass
+class _Tenant:
+    record: SlotRecord
+    next: int
+    """Position of the next row to run."""
+    token: int = 0
+    """The latest token, to be run at `next` once the prompt is done."""
 
 
 class InstantLane(threading.Thread):
-    """Runs `lane` of `device` until the device closes; `gate`, called before each completion, may hold it up."""
+    """Runs `lane` of `device` until the device closes; `gate`, called before each completion, may hold it up.
+
+    As a model would, it writes its rows into the KV blocks and sees earlier positions only through them.
+
+    Attributes
+    ----------
+    passes : list of (int, int)
+        Decoding seats and entries of each pass.
+    chunks : list of Entry
+        Entries of all passes.
+    """
 
     def __init__(self, device: Device, lane: int = 0, gate: Callable[[Dispatch], None] | None = None) -> None:
         super().__init__(daemon=True)
         self.passes: list[tuple[int, int]] = []
+        self.chunks: list[Entry] = []
         self._gate = gate
         self._port = LanePort(device.segment.path, lane)
         self._stopping = threading.Event()
-        self._seats: dict[int, SlotRecord] = {}
-        self._next: dict[int, int] = {}
+        self._positions = device._room.block_positions(lane)
+        self._cache = np.full((device._room.blocks(lane), self._positions), _UNWRITTEN, np.int32)
+        self._seats: dict[int, _Tenant] = {}
 
     def run(self) -> None:
         record = PassRecord((), ())
@@ -41,7 +75,8 @@ class InstantLane(threading.Thread):
                 if dispatch.first:
                     record = port.record(dispatch)
                     self.passes.append((len(record.decode), len(record.entries)))
-                    self._bind(record)
+                    self.chunks += record.entries
+                    self._prefill(record)
                 finished = self._sample(record) if dispatch.stage == STAGES - 1 else []
                 if self._gate:
                     self._gate(dispatch)
@@ -52,25 +87,37 @@ class InstantLane(threading.Thread):
         self.join(30)
         assert not self.is_alive()
 
-    def _bind(self, record: PassRecord) -> None:
+    def _prefill(self, record: PassRecord) -> None:
         for entry in record.entries:
             if entry.bind:
                 slot = self._port.slot_record(entry.slot)
                 assert slot.request_id == entry.request_id
-                self._seats[entry.seat] = slot
-                self._next[entry.seat] = 0
-            assert entry.start == self._next[entry.seat]
-            self._next[entry.seat] = entry.start + entry.rows
+                self._seats[entry.seat] = _Tenant(slot, entry.start)
+            tenant = self._seats[entry.seat]
+            assert entry.start == tenant.next
+            self._write(tenant, tenant.record.prompt[entry.start : entry.start + entry.rows])
 
     def _sample(self, record: PassRecord) -> list[int]:
-        seats = sorted({*record.decode, *(entry.seat for entry in record.entries if entry.last)})
+        for seat in record.decode:
+            self._write(self._seats[seat], [self._seats[seat].token])
         finished = []
-        for seat in seats:
-            slot, position = self._seats[seat], self._next[seat]
+        for seat in sorted({*record.decode, *(entry.seat for entry in record.entries if entry.last)}):
+            tenant = self._seats[seat]
+            slot, position = tenant.record, tenant.next
             over = position + 1 == len(slot.prompt) + slot.limit
             status = TokenStatus.LENGTH if over else TokenStatus.MORE
-            self._port.post_token(slot.request_id, position, expected_token(slot.prompt, position), -0.25, status)
-            self._next[seat] = position + 1
+            tenant.token = next_token(self._read(tenant))
+            self._port.post_token(slot.request_id, position, tenant.token, -0.25, status)
             if over:
                 finished.append(seat)
         return finished
+
+    def _write(self, tenant: _Tenant, tokens: Iterable[int]) -> None:
+        for token in tokens:
+            block = tenant.record.block_table[tenant.next // self._positions]
+            self._cache[block, tenant.next % self._positions] = token
+            tenant.next += 1
+
+    def _read(self, tenant: _Tenant) -> list[int]:
+        rows: list[int] = self._cache[tenant.record.block_table].reshape(-1)[: tenant.next].tolist()
+        return rows

@@ -45,7 +45,7 @@ from cuelight.regmap import (
 )
 
 from .checks import WAIT_S, assert_at_rest, until
-from .lane import STAGES, InstantLane, expected_token
+from .lane import STAGES, InstantLane, expected_tokens
 
 SLOTS = 64
 SEATS = 16
@@ -72,7 +72,7 @@ def check_tokens(request: Request, prompt: list[int]) -> None:
     tokens = request.result(WAIT_S)
     first = len(prompt)
     assert [token.position for token in tokens] == list(range(first, first + request.max_new_tokens))
-    assert [token.token for token in tokens] == [expected_token(prompt, token.position) for token in tokens]
+    assert [token.token for token in tokens] == expected_tokens(prompt, len(tokens))
     assert request.finish is Finish.LENGTH
 
 
@@ -320,7 +320,7 @@ def test_a_cancel_races_the_end_from_many_threads(device: Device) -> None:
                     next(request.tokens(WAIT_S), None)
                 canceller.start()
             tokens = list(request.tokens(WAIT_S))
-            assert [token.token for token in tokens] == [expected_token(prompt, token.position) for token in tokens]
+            assert [token.token for token in tokens] == expected_tokens(prompt, len(tokens))
             assert request.finish is (Finish.LENGTH if len(tokens) == limit else Finish.CANCELLED)
             if canceller.ident:
                 canceller.join(WAIT_S)

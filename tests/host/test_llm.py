@@ -109,6 +109,40 @@ def test_a_text_is_the_same_alone_and_among_many_that_join_leave_and_are_cancell
     assert all(lane.passes for lane in status.lanes)
 
 
+def test_a_text_is_the_same_from_the_prefix_cache_also_while_blocks_are_evicted(llm: LLM, model: Path) -> None:
+    chance = random.Random(2)
+    stem = "".join(chance.choices("abcdefgh", k=150))
+    prompts = [stem[:length] + tail for length in (64, 90, 128, 150) for tail in ("x", "yz", ",.!?" * 9)]
+    alone = []
+    for prompt in prompts:
+        # The cache is per lane group; nothing of this one is reused.
+        llm.device._room._pools[0].forget()
+        llm.device._room._pools[1].forget()
+        alone.append(llm.generate(prompt, 40))
+        alone[-1].text(WAIT_S)
+        assert alone[-1].request.start == 0
+    starts = []
+    with LLM.open(model, kv_positions=64 * 9, layers_per_stage=1, threads=1) as small, ThreadPoolExecutor(4) as pool:
+
+        def work(seed: int) -> None:
+            chance = random.Random(seed)
+            for _ in range(10):
+                index = chance.randrange(len(prompts))
+                stream = small.generate(prompts[index], 40)
+                if chance.random() < 0.3:
+                    for _, _ in zip(range(chance.randrange(20)), stream.request.tokens(WAIT_S), strict=False):
+                        pass
+                    stream.cancel()
+                stream.text(WAIT_S)
+                starts.append(stream.request.start)
+                assert_same(stream, alone[index])
+
+        for done in [pool.submit(work, seed) for seed in range(4)]:
+            done.result(4 * WAIT_S)
+        assert_at_rest(small.device)
+    assert {0, 64, 128} == set(starts)
+
+
 def test_pieces_add_up_and_can_be_read_again(llm: LLM) -> None:
     stream = llm.generate("cde", 20)
     pieces = list(stream.pieces(WAIT_S))

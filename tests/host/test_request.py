@@ -1,5 +1,6 @@
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 from cuelight.errors import DeviceClosed, LaneError, RequestCancelled, Timeout
@@ -9,7 +10,8 @@ WAIT_S = 30.0
 
 
 def make_request() -> Request:
-    request = Request(group=0, tier=0, prompt_tokens=5, max_new_tokens=3, kv_blocks=1, cancel=lambda request: True)
+    prompt = np.arange(5, dtype=np.int32)
+    request = Request(group=0, tier=0, prompt=prompt, max_new_tokens=3, kv_blocks=1, cancel=lambda request: True)
     request.id = 0x0001_0007
     return request
 

@@ -55,9 +55,9 @@ def test_waiters_are_served_by_tier_then_by_arrival(pool: ThreadPoolExecutor) ->
     order: list[str] = []
 
     def wait(name: str, tier: int) -> None:
-        table = room.take(0, tier, 8, WAIT_S)
+        lease = room.take(0, tier, 8, WAIT_S)
         order.append(name)
-        room.give(0, table)
+        room.give(0, lease)
 
     waits: list[Future[None]] = []
     for name, tier in (("third", 2), ("second", 1), ("fourth", 2), ("first", 0)):
@@ -80,7 +80,7 @@ def test_a_large_request_is_not_overtaken_by_small_ones_and_other_groups_are_not
         room.take(0, 0, 1, timeout_s=0)
     room.take(1, 0, 8, timeout_s=0)
     room.give(0, held)
-    assert len(large.result(WAIT_S)) == 8
+    assert len(large.result(WAIT_S).table) == 8
 
 
 def test_one_that_gives_up_lets_the_next_through(pool: ThreadPoolExecutor) -> None:
@@ -91,7 +91,7 @@ def test_one_that_gives_up_lets_the_next_through(pool: ThreadPoolExecutor) -> No
     small = pool.submit(room.take, 0, 0, 2, WAIT_S)
     with pytest.raises(NoKvCredit):
         large.result(WAIT_S)
-    assert len(small.result(WAIT_S)) == 2
+    assert len(small.result(WAIT_S).table) == 2
 
 
 def test_closing_wakes_who_waits_with_the_cause(pool: ThreadPoolExecutor) -> None:
@@ -116,10 +116,10 @@ def test_closing_wakes_who_waits_with_the_cause(pool: ThreadPoolExecutor) -> Non
 
 def test_a_group_with_blocks_held_keeps_its_size() -> None:
     room = make_room()
-    table = room.take(0, 0, 1, timeout_s=0)
+    lease = room.take(0, 0, 1, timeout_s=0)
     with pytest.raises(DeviceBusy, match="Lane group 0"):
         room.resize(0, 4)
-    room.give(0, table)
+    room.give(0, lease)
     room.resize(0, 4)
     assert room.free_blocks(0) == room.blocks(0) == 4
 
@@ -131,13 +131,13 @@ def test_many_threads_never_hold_more_than_there_is(pool: ThreadPoolExecutor) ->
 
     def work(seed: int) -> None:
         for turn in range(50):
-            table = room.take(0, turn % 4, 1 + (seed + turn) % 3, WAIT_S)
+            lease = room.take(0, turn % 4, 1 + (seed + turn) % 3, WAIT_S)
             with lock:
-                assert not held & set(table)
-                held.update(table)
+                assert not held & set(lease.table)
+                held.update(lease.table)
             with lock:
-                held.difference_update(table)
-            room.give(0, table)
+                held.difference_update(lease.table)
+            room.give(0, lease)
 
     for done in [pool.submit(work, seed) for seed in range(6)]:
         done.result(WAIT_S)
