@@ -10,7 +10,6 @@ import numpy as np
 from cuelight.blocks import Lease
 from cuelight.commands import CANCEL, Commands
 from cuelight.errors import CommandRefused, CuelightError
-from cuelight.lanes.types import SlotRecord
 from cuelight.manual import ManualRequest
 from cuelight.regmap import PageSchedAttr, RejectReason
 from cuelight.request import Request
@@ -30,15 +29,13 @@ class Admission:
         self._results = results
         self._room = room
 
-    def admit(self, request: Request, record: SlotRecord, timeout_s: float) -> None:
-        """Admit a request in automatic mode; its id and block table, and the record's, are filled in here.
+    def admit(self, request: Request, timeout_s: float) -> None:
+        """Admit a request in automatic mode, from where it stands.
 
         Parameters
         ----------
         request : Request
             The request.
-        record : SlotRecord
-            What its lane must know.
         timeout_s : float
             Longest wait for room, in seconds.
 
@@ -49,6 +46,7 @@ class Admission:
         CommandRefused
             The device refused it.
         """
+        record = request.record
         # The last row is always run: its output is the first new token.
         lease = self._room.take(request.group, request.tier, request.kv_blocks, timeout_s, record.prompt[:-1])
         start = lease.hits * self._room.block_positions(request.group)

@@ -26,6 +26,7 @@ from cuelight.errors import (
     DeviceLost,
     InvalidArgument,
     NoKvCredit,
+    Timeout,
     TransportError,
     UnknownDevice,
     UnknownGroup,
@@ -310,7 +311,6 @@ class Device:
                 f"The request needs {kv_blocks} KV blocks and lane group {group} has {most} in all; "
                 "configure more, or ask for fewer new tokens."
             )
-        request = Request(group, tier, tokens, max_new_tokens, kv_blocks, self._cancel)
         record = SlotRecord(
             request_id=0,
             prompt=tokens,
@@ -320,8 +320,63 @@ class Device:
             seed=seed,
             ignore_eos=ignore_eos,
         )
-        self._admission.admit(request, record, timeout_s)
+        request = Request(group, tier, record, kv_blocks, self._cancel)
+        self._admission.admit(request, timeout_s)
         return request
+
+    def submit_samples(
+        self,
+        prompt: Sequence[int],
+        max_new_tokens: int,
+        n: int,
+        *,
+        group: int = 0,
+        tier: int = 0,
+        temperature: float = 1.0,
+        seed: int = 0,
+        ignore_eos: bool = False,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+    ) -> tuple[Request, ...]:
+        """Admit `n` requests that differ in their seeds: `seed`, `seed` + 1, …, modulo 2**64.
+
+        The prompt is prefilled once: where it fills a KV block, the others follow at the first one's first token, as
+        prefix hits. If that does not come in time they follow all the same, and prefill for themselves.
+
+        Parameters and errors are those of `submit`; `timeout_s` is for all of them, and if one is refused, those
+        before it are cancelled.
+
+        Returns
+        -------
+        tuple of Request
+            In the order of their seeds.
+        """
+        if n < 1:
+            raise InvalidArgument(f"n must be at least 1, not {n}.")
+        deadline = time.monotonic() + timeout_s
+        requests: list[Request] = []
+        try:
+            for index in range(n):
+                requests.append(
+                    self.submit(
+                        prompt,
+                        max_new_tokens,
+                        group=group,
+                        tier=tier,
+                        temperature=temperature,
+                        seed=(seed + index) % (1 << 64) if index else seed,
+                        ignore_eos=ignore_eos,
+                        timeout_s=max(0.0, deadline - time.monotonic()),
+                    )
+                )
+                if not index and n > 1 and requests[0].prompt_tokens > self._block_positions:
+                    with contextlib.suppress(Timeout):
+                        next(requests[0].tokens(max(0.0, deadline - time.monotonic())), None)
+        except BaseException:
+            for request in requests:
+                with contextlib.suppress(CuelightError):
+                    request.cancel()
+            raise
+        return tuple(requests)
 
     def reset_group(self, group: int, error: CuelightError) -> None:
         """Give a lane group up, because its lane has died: its requests, and later ones, fail with `error`.

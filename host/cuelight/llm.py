@@ -202,20 +202,46 @@ class LLM:
         LaneError
             The lane has died.
         """
+        return self.generate_samples(
+            prompt, 1, max_new_tokens, temperature=temperature, seed=seed, tier=tier, timeout_s=timeout_s
+        )[0]
+
+    def generate_samples(
+        self,
+        prompt: str | Sequence[Mapping[str, str]],
+        n: int,
+        max_new_tokens: int | None = None,
+        *,
+        temperature: float = 1.0,
+        seed: int | None = None,
+        tier: int = 0,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+    ) -> list[Stream]:
+        """Start `n` generations of one prompt, with consecutive seeds; the prompt is prefilled once.
+
+        Returns as soon as all are admitted, which is at the first one's first token where they share something.
+        Parameters and errors are otherwise those of `generate`; if one is refused, none goes on.
+
+        Returns
+        -------
+        list of Stream
+            In the order of their seeds.
+        """
         tokens = self.encode(prompt)
         seed = secrets.randbits(64) if seed is None else seed
         if max_new_tokens is None:
             max_new_tokens = max(1, min(DEFAULT_NEW_TOKENS, self.device.context - len(tokens)))
-        request = self.device.submit(
+        requests = self.device.submit_samples(
             tokens,
             max_new_tokens,
+            n,
             group=self._emptiest_group(),
             tier=tier,
             temperature=temperature,
             seed=seed,
             timeout_s=timeout_s,
         )
-        return Stream(request, seed, self.decode)
+        return [Stream(request, request.seed, self.decode) for request in requests]
 
     def close(self) -> None:
         """End generations, lanes and device; a second call does nothing."""

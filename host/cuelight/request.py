@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import threading
 import time
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from cuelight.blocks import Lease
 from cuelight.errors import CuelightError, LaneError, RequestCancelled, Timeout
+from cuelight.lanes.types import SlotRecord
 
 __all__ = ["DEFAULT_TIMEOUT_S", "Finish", "Request", "Token"]
 
@@ -68,6 +70,8 @@ class Request:
         Lane group and latency tier.
     prompt_tokens, max_new_tokens : int
         Lengths, in tokens.
+    seed : int
+        What its random numbers are keyed by, with the position.
     kv_blocks : int
         KV blocks it takes.
     lease : Lease or None
@@ -82,21 +86,21 @@ class Request:
         self,
         group: int,
         tier: int,
-        prompt: NDArray[np.int32],
-        max_new_tokens: int,
+        record: SlotRecord,
         kv_blocks: int,
         cancel: Callable[[Request], bool],
     ) -> None:
         self.id = 0
         self.group = group
         self.tier = tier
-        self.prompt_tokens = len(prompt)
-        self.max_new_tokens = max_new_tokens
+        self.prompt_tokens = len(record.prompt)
+        self.max_new_tokens = record.limit
+        self.seed = record.seed
         self.kv_blocks = kv_blocks
         self.lease: Lease | None = None
         self.start = 0
         self.submitted_ns = time.monotonic_ns()
-        self._prompt = prompt
+        self._record = record
         self._cancel = cancel
         self._changed = threading.Condition()
         self._tokens: list[Token] = []
@@ -130,9 +134,14 @@ class Request:
         return tuple(self._tokens)
 
     @property
+    def record(self) -> SlotRecord:
+        """What its lane must know to go on from here, but for the id and the block table."""
+        return dataclasses.replace(self._record, prompt=self.sequence, limit=self.max_new_tokens - len(self._tokens))
+
+    @property
     def sequence(self) -> NDArray[np.int32]:
         """Token ids of the prompt and of what has come so far, shape (tokens,)."""
-        return np.concatenate([self._prompt, np.array([token.token for token in self._tokens], np.int32)])
+        return np.concatenate([self._record.prompt, np.array([token.token for token in self._tokens], np.int32)])
 
     @property
     def next_position(self) -> int:

@@ -170,6 +170,18 @@ def test_a_seed_decides_what_is_drawn(llm: LLM) -> None:
     assert llm.generate("cde", 1, temperature=1.0).seed != llm.generate("cde", 1, temperature=1.0).seed
 
 
+def test_samples_are_those_that_their_seeds_give_alone(llm: LLM) -> None:
+    prompt = "abcd,efgh." * 16
+    samples = llm.generate_samples(prompt, 4, 20, temperature=1.5, seed=70)
+    texts = [sample.text(WAIT_S) for sample in samples]
+    assert [sample.seed for sample in samples] == [70, 71, 72, 73]
+    assert [sample.request.start for sample in samples] == [0, 128, 128, 128]
+    for sample, text in zip(samples, texts, strict=True):
+        assert llm.generate(prompt, 20, temperature=1.5, seed=sample.seed).text(WAIT_S) == text
+    assert len(set(texts)) > 1
+    assert_at_rest(llm.device)
+
+
 @pytest.mark.parametrize(
     ("prompt", "arguments", "error"),
     [

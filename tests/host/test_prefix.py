@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from cuelight import Device, Finish, Request
-from cuelight.errors import LaneError
+from cuelight.errors import InvalidArgument, LaneError, NoKvCredit
 from cuelight.lanes.port import LanePort
 from cuelight.lanes.types import Dispatch, TokenStatus
 
@@ -142,6 +142,49 @@ def test_what_a_failed_request_held_is_never_found(device: Device, lane: Instant
     assert check(device.submit(prompt, 4), prompt).start == 0
     assert_at_rest(device)
     other.stop()
+
+
+def test_samples_prefill_their_prompt_once(device: Device, lane: InstantLane) -> None:
+    prompt = make_prompt(40)
+    requests = device.submit_samples(prompt, 4, n=3, seed=(1 << 64) - 1)
+    assert [request.seed for request in requests] == [(1 << 64) - 1, 0, 1]
+    for request in requests:
+        check(request, prompt)
+    assert [request.start for request in requests] == [0, 32, 32]
+    assert sum(rows for request in requests for _, rows in prefilled(lane, request)) == 40 + 2 * 8
+    # There is nothing to share, so nobody waits.
+    lane.stop()
+    short = device.submit_samples(prompt[:POSITIONS], 1, n=4)
+    assert all(not request.received for request in short)
+    other = InstantLane(device)
+    other.start()
+    for request in short:
+        check(request, prompt[:POSITIONS])
+    assert_at_rest(device)
+    other.stop()
+
+
+def test_samples_that_wait_in_vain_prefill_for_themselves(device: Device) -> None:
+    prompt = make_prompt(40)
+    requests = device.submit_samples(prompt, 4, n=3, timeout_s=0)
+    lane = InstantLane(device)
+    lane.start()
+    for request in requests:
+        assert check(request, prompt).start == 0
+    assert_at_rest(device)
+    lane.stop()
+
+
+def test_samples_come_all_or_none(device: Device) -> None:
+    with pytest.raises(InvalidArgument, match="n must be"):
+        device.submit_samples([1], 1, n=0)
+    with pytest.raises(NoKvCredit):
+        device.submit_samples([1] * 8, 60, n=3, timeout_s=0)
+    lane = InstantLane(device)
+    lane.start()
+    assert_at_rest(device)
+    assert device.status().counters.admitted == 2
+    lane.stop()
 
 
 def test_groups_do_not_share(device: Device, lane: InstantLane) -> None:

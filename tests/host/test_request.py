@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cuelight.errors import DeviceClosed, LaneError, RequestCancelled, Timeout
+from cuelight.lanes.types import SlotRecord
 from cuelight.request import Finish, Request
 
 WAIT_S = 30.0
@@ -11,7 +12,8 @@ WAIT_S = 30.0
 
 def make_request() -> Request:
     prompt = np.arange(5, dtype=np.int32)
-    request = Request(group=0, tier=0, prompt=prompt, max_new_tokens=3, kv_blocks=1, cancel=lambda request: True)
+    record = SlotRecord(request_id=0, prompt=prompt, limit=3, block_table=np.empty(0, np.int32))
+    request = Request(group=0, tier=0, record=record, kv_blocks=1, cancel=lambda request: True)
     request.id = 0x0001_0007
     return request
 
