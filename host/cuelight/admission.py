@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import time
 
 import numpy as np
 
 from cuelight.blocks import Lease
 from cuelight.commands import CANCEL, Commands
-from cuelight.errors import CommandRefused, CuelightError
+from cuelight.errors import CommandRefused, CuelightError, DeviceLost
+from cuelight.lanes.types import SlotRecord
 from cuelight.manual import ManualRequest
 from cuelight.regmap import PageSchedAttr, RejectReason
 from cuelight.request import Request
@@ -18,6 +20,8 @@ from cuelight.room import Room
 from cuelight.segment import Segment
 
 __all__ = ["Admission"]
+
+_AHEAD = -1
 
 
 class Admission:
@@ -29,7 +33,7 @@ class Admission:
         self._results = results
         self._room = room
 
-    def admit(self, request: Request, timeout_s: float) -> None:
+    def admit(self, request: Request, timeout_s: float, *, again: bool = False) -> None:
         """Admit a request in automatic mode, from where it stands.
 
         Parameters
@@ -38,6 +42,8 @@ class Admission:
             The request.
         timeout_s : float
             Longest wait for room, in seconds.
+        again : bool
+            It had room before, so it comes before all who wait.
 
         Raises
         ------
@@ -45,10 +51,23 @@ class Admission:
             There was no room in time.
         CommandRefused
             The device refused it.
+        DeviceLost
+            The device is gone, and the journal does not know the request.
         """
+        deadline = time.monotonic() + timeout_s
         record = request.record
-        # The last row is always run: its output is the first new token.
-        lease = self._room.take(request.group, request.tier, request.kv_blocks, timeout_s, record.prompt[:-1])
+        while True:
+            # The last row is always run: its output is the next token.
+            left_s = max(0.0, deadline - time.monotonic())
+            tier = _AHEAD if again else request.tier
+            lease = self._room.take(request.group, tier, request.kv_blocks, left_s, record.prompt[:-1])
+            try:
+                self._admit(request, record, lease)
+                return
+            except _StaleHits:
+                self._room.give(request.group, lease)
+
+    def _admit(self, request: Request, record: SlotRecord, lease: Lease) -> None:
         start = lease.hits * self._room.block_positions(request.group)
         attributes = PageSchedAttr(
             automatic=1,
@@ -58,23 +77,31 @@ class Admission:
             rows=len(record.prompt) - start,
             start=start,
         )
+        begun = False
 
         def prepare(request_id: int) -> None:
+            nonlocal begun
             # Under the command lock: a group that was closed before is not admitted to, and one that is closed
-            # later is reset after the admission.
+            # later is reset after the admission. The same holds for what a lane has lost.
             self._room.check(request.group)
+            if not self._room.is_current(request.group, lease):
+                raise _StaleHits
             table = np.array(lease.table, np.int32)
             self._segment.write_slot_record(
                 request_id & 0xFFFF, dataclasses.replace(record, request_id=request_id, block_table=table)
             )
             request.begin(request_id, lease, start)
+            begun = True
             self._results.expect(request)
 
         try:
             self._commands.admit(attributes, 0, prepare)
-        except BaseException as error:
-            self._withdraw(request, lease, refused=isinstance(error, CommandRefused))
+        except _StaleHits:
             raise
+        except BaseException as error:
+            withdrawn = self._withdraw(request, lease, begun, refused=isinstance(error, CommandRefused))
+            if withdrawn or not isinstance(error, DeviceLost):
+                raise
 
     def admit_manual(self, stage: int, timeout_s: float) -> ManualRequest:
         """Admit a request in manual mode; parameters and errors as in `Device.admit`."""
@@ -96,16 +123,23 @@ class Admission:
             raise
         return ManualRequest(request_id, self._commands, self._room)
 
-    def _withdraw(self, request: Request, lease: Lease, refused: bool) -> None:
-        if request.id and not refused:
+    def _withdraw(self, request: Request, lease: Lease, begun: bool, refused: bool) -> bool:
+        """Undo an admission; False if the request has become someone else's business."""
+        if begun and not refused:
             # Interrupted, nobody knows where: if it lives, its retirement gives its room back.
             try:
                 self._commands.run(request.id, CANCEL)
-                return
+                return True
             except CommandRefused as refusal:
                 if refusal.reason != RejectReason.STALE_EPOCH:
-                    return
+                    return True
             except CuelightError:
                 pass
-        if not request.id or self._results.forget(request):
-            self._room.give(request.group, lease)
+        if begun and not self._results.forget(request):
+            return False
+        self._room.give(request.group, lease)
+        return True
+
+
+class _StaleHits(Exception):
+    """The lane has lost the blocks that were found."""

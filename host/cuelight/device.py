@@ -11,14 +11,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 
 from cuelight import regmap
-from cuelight.admission import Admission
 from cuelight.arguments import check_lengths, check_prompt, check_sampling
-from cuelight.commands import Commands, Reject
+from cuelight.commands import Reject
 from cuelight.errors import (
     CuelightError,
     DeviceBusy,
@@ -32,13 +31,14 @@ from cuelight.errors import (
     UnknownGroup,
     UnknownTier,
 )
+from cuelight.journal import Journal
 from cuelight.lanes.types import SlotRecord
+from cuelight.link import Link, Settings, identify
 from cuelight.manual import ManualRequest
 from cuelight.observe import SUFFIX
 from cuelight.publish import Publisher
-from cuelight.regmap import CONTROL, GROUP, GROUP_STRIDE, IDENTITY
+from cuelight.regmap import CONTROL, IDENTITY, LANE, LANE_STRIDE
 from cuelight.request import DEFAULT_TIMEOUT_S, Request
-from cuelight.results import Results
 from cuelight.room import Room
 from cuelight.segment import Segment
 from cuelight.snapshot import RequestState, Snapshot
@@ -48,7 +48,9 @@ from cuelight.transports.base import Transport
 
 __all__ = ["Device"]
 
-_MAJOR = 1
+_T = TypeVar("_T")
+
+_FRUITLESS = 3
 _RESET_S = 5.0
 _EXIT_S = 1.0
 
@@ -66,10 +68,15 @@ class Device:
 
     Automatic mode: `configure`, lanes at work on `device.segment` (see `cuelight.lanes.port`), then `submit`.
 
+    A device that is lost is replaced by a fresh one where there is a way to open one: requests in automatic mode go on
+    there from their latest token, on lanes that attach to its `segment`; those in manual mode are lost.
+
     Parameters
     ----------
     transport : Transport
         The way to the device; closed with it.
+    reopen : callable, optional
+        Opens the way to a fresh device that is set up alike.
     uri, title : str
         What `cuelight status` calls it and says it is used for.
 
@@ -81,17 +88,28 @@ class Device:
         What answers is no device of this version.
     """
 
-    def __init__(self, transport: Transport, *, uri: str = "twin", title: str = "") -> None:
-        self._transport = transport
+    def __init__(
+        self,
+        transport: Transport,
+        reopen: Callable[[], Transport] | None = None,
+        *,
+        uri: str = "twin",
+        title: str = "",
+    ) -> None:
         self._uri = uri
         self._title = title
         self._opened_ns = time.monotonic_ns()
-        self.capabilities = self._identify()
-        self._room = Room(self.capabilities.slots, self.capabilities.lanes)
-        self._commands = Commands(transport)
-        self._results = Results(transport, self._commands, self._room)
-        self._admission = Admission(transport.segment, self._commands, self._results, self._room)
-        self._block_positions = 1
+        self.capabilities = identify(transport)
+        self._journal = Journal(self._admit_again, self._replace, self.capabilities.lanes)
+        self._link = Link(transport, self._journal)
+        self._settings: Settings | None = None
+        self._reopen = reopen
+        self._replaced = threading.Condition()
+        self._on_replaced: Callable[[], None] | None = None
+        self._fruitless = 0
+        self._delivered = 0
+        self._dead = False
+        self._given_up: dict[int, CuelightError] = {}
         self._closing = threading.Lock()
         self._closed = False
         self._publisher = Publisher(Path(f"{transport.segment.path}{SUFFIX}"), self.snapshot)
@@ -142,34 +160,47 @@ class Device:
             raise UnknownDevice(f"There is no device {uri!r}; this version knows only 'twin'.")
         from cuelight.transports.twin import TwinTransport
 
-        transport = TwinTransport(
-            lanes=lanes, slots=slots, seats=seats, context=context, blocks=blocks, polling=polling, progress=progress
-        )
+        def reopen() -> TwinTransport:
+            return TwinTransport(
+                lanes=lanes,
+                slots=slots,
+                seats=seats,
+                context=context,
+                blocks=blocks,
+                polling=polling,
+                progress=progress,
+            )
+
+        transport = reopen()
         try:
-            return cls(transport, uri=uri, title=title)
+            return cls(transport, reopen, uri=uri, title=title)
         except BaseException:
             transport.close()
             raise
 
     @property
     def segment(self) -> Segment:
-        """The memory that host and lanes share; a lane process opens `segment.path`."""
-        return self._transport.segment
+        """The memory that host and lanes share; a lane process opens `segment.path`. A fresh device has another one."""
+        return self.transport.segment
 
     @property
     def transport(self) -> Transport:
         """The registers themselves."""
-        return self._transport
+        return self._link.transport
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        """Automatic requests that live."""
-        return self._results.live
+        """Automatic requests that live, those that wait to be admitted again included."""
+        return tuple(dict.fromkeys((*self._link.results.live, *self._journal.waiting)))
 
     @property
     def context(self) -> int:
         """Positions a request may have, prompt and new tokens together."""
         return min(self.segment.shape.context, self.segment.shape.blocks * self._block_positions)
+
+    def delivered(self, group: int) -> int:
+        """Tokens that lane group `group` has delivered so far."""
+        return self._journal.delivered[group]
 
     def configure(
         self,
@@ -213,23 +244,10 @@ class Device:
         ):
             if not low <= value <= high:
                 raise InvalidArgument(f"{name} must be {low} to {high}, not {value}.")
-        groups = range(self.capabilities.lanes)
-        with self._commands.lock:
-            self._room.check_open()
-            for group in groups:
-                self._room.resize(group, 0)
-            self._set(CONTROL + regmap.Control.STAGE_COUNT, stages)
-            for group in groups:
-                base = GROUP + GROUP_STRIDE * group
-                # Rows may never be fewer than seats + 16, not even between the two writes.
-                shrinks = seats <= self._transport.read32(base + regmap.Group.SEATS)
-                settings = [(regmap.Group.SEATS, seats), (regmap.Group.ROWS, rows)]
-                for register, value in settings if shrinks else reversed(settings):
-                    self._set(base + register, value)
-                self._set(base + regmap.Group.KV_BLOCKS, kv_blocks)
-            self._block_positions = block_positions
-            for group in groups:
-                self._room.resize(group, kv_blocks, block_positions)
+        if self._journal.waiting:
+            raise DeviceBusy("Requests wait to be admitted again; wait for them before configuring the device.")
+        self._link.configure(settings := Settings(stages, kv_blocks, block_positions, seats, rows))
+        self._settings = settings
 
     def admit(self, stage: int, timeout_s: float = DEFAULT_TIMEOUT_S) -> ManualRequest:
         """Admit a request in manual mode, RUNNING(`stage`).
@@ -248,7 +266,7 @@ class Device:
         CommandRefused
             There is no such stage.
         """
-        return self._admission.admit_manual(stage, timeout_s)
+        return self._on_link(lambda link, left_s: link.admission.admit_manual(stage, left_s), timeout_s)
 
     def submit(
         self,
@@ -321,7 +339,7 @@ class Device:
             ignore_eos=ignore_eos,
         )
         request = Request(group, tier, record, kv_blocks, self._cancel)
-        self._admission.admit(request, timeout_s)
+        self._on_link(lambda link, left_s: link.admission.admit(request, left_s), timeout_s)
         return request
 
     def submit_samples(
@@ -378,22 +396,65 @@ class Device:
             raise
         return tuple(requests)
 
+    def restart_group(self, group: int) -> None:
+        """Take the requests of a lane group back, because its lane has died and another one takes its place.
+
+        They are admitted again at once, with the tokens they have, and wait for the new lane. Nothing that the lane
+        had in its KV cache is used again. The lane must be dead: one that goes on would write into blocks of others.
+
+        Raises
+        ------
+        DeviceLost
+            The device is gone; it will be replaced as a whole.
+        TransportError
+            The device does not come to an end with the reset.
+        """
+        self._check_group(group)
+        link = self._link
+        deadline = time.monotonic() + _RESET_S
+        with link.commands.lock:
+            link.room.forget(group)
+            link.transport.write32(CONTROL + regmap.Control.GROUP_RESET, group)
+            status = LANE + LANE_STRIDE * group + regmap.Lane.LANE_STATUS
+            while regmap.LaneLaneStatus.unpack(link.transport.read32(status)).resetting:
+                if time.monotonic() > deadline:
+                    raise TransportError(f"The device goes on resetting lane group {group}; open it again.")
+
     def reset_group(self, group: int, error: CuelightError) -> None:
         """Give a lane group up, because its lane has died: its requests, and later ones, fail with `error`.
 
         The device drops the group's dispatch and retires its requests; other groups are not disturbed.
         """
         self._check_group(group)
-        self._room.close_group(group, error)
-        with self._commands.lock:
-            for request in self._results.live:
+        link = self._link
+        self._given_up[group] = error
+        link.room.close_group(group, error)
+        with link.commands.lock:
+            for request in self.requests:
                 if request.group == group:
                     request.blame(error)
-            self._transport.write32(CONTROL + regmap.Control.GROUP_RESET, group)
+            link.transport.write32(CONTROL + regmap.Control.GROUP_RESET, group)
+
+    def on_replaced(self, call: Callable[[], None]) -> None:
+        """Have `call` called, by another thread, whenever the device was replaced by a fresh one."""
+        self._on_replaced = call
+
+    def wait_replaced(self, segment_path: Path, timeout_s: float = DEFAULT_TIMEOUT_S) -> bool:
+        """Wait until the device whose segment is at `segment_path` has been replaced; False if it is not, or can't be.
+
+        Parameters
+        ----------
+        segment_path : Path
+            Path of a device's segment.
+        timeout_s : float
+            Longest wait, in seconds.
+        """
+        link = self._link
+        return link.transport.segment.path != segment_path or self._wait_replaced(link, timeout_s)
 
     def status(self) -> Status:
         """Read the whole device."""
-        return read_status(self._transport)
+        return read_status(self.transport)
 
     def snapshot(self) -> Snapshot:
         """Read the whole device, and what the driver knows of its lanes and requests."""
@@ -423,13 +484,15 @@ class Device:
 
     def trace(self) -> list[Event]:
         """Take the events traced since the last call, oldest first."""
-        now_ns = self._transport.read64(IDENTITY + regmap.Identity.TIME_NS)
-        return [Event.decode(*fields, now_ns=now_ns) for fields in self._transport.drain_trace()]
+        transport = self.transport
+        now_ns = transport.read64(IDENTITY + regmap.Identity.TIME_NS)
+        return [Event.decode(*fields, now_ns=now_ns) for fields in transport.drain_trace()]
 
     def rejects(self) -> tuple[Reject, ...]:
         """The latest refused commands that were written to registers without this driver's API."""
-        self._commands.collect_rejects()
-        return tuple(self._commands.unclaimed)
+        commands = self._link.commands
+        commands.collect_rejects()
+        return tuple(commands.unclaimed)
 
     def stop(self, timeout_s: float = _RESET_S) -> None:
         """Refuse new requests and end those that live, by cancel, or by resetting groups whose lane does not answer.
@@ -440,19 +503,24 @@ class Device:
             How long lanes may take to reach their loop points, in seconds.
         """
         closed = DeviceClosed("The device was closed while the request lived; open it again and submit it again.")
-        self._room.close(closed)
+        self._journal.close(closed)
+        with self._replaced:
+            self._dead = True
+            self._replaced.notify_all()
+            link = self._link
+        link.room.close(closed)
         with contextlib.suppress(CuelightError):
-            with self._commands.lock:
-                live = self._results.live
+            with link.commands.lock:
+                live = link.results.live
                 for request in live:
                     request.blame(closed)
             for request in live:
-                self._commands.cancel(request.id)
-            if not self._results.wait_empty(timeout_s):
-                for group in {request.group for request in self._results.live}:
-                    self._transport.write32(CONTROL + regmap.Control.GROUP_RESET, group)
-                self._results.wait_empty(_RESET_S)
-        self._results.fail(closed)
+                link.commands.cancel(request.id)
+            if not link.results.wait_empty(timeout_s):
+                for group in {request.group for request in link.results.live}:
+                    link.transport.write32(CONTROL + regmap.Control.GROUP_RESET, group)
+                link.results.wait_empty(_RESET_S)
+        link.results.fail(closed)
 
     def close(self, timeout_s: float = _RESET_S) -> None:
         """`stop`, then give the device back; a second call does nothing.
@@ -470,8 +538,9 @@ class Device:
             try:
                 self.stop(timeout_s)
             finally:
-                self._results.stop()
-                self._transport.close()
+                self._journal.join(_RESET_S)
+                self._link.results.stop()
+                self._link.transport.close()
                 atexit.unregister(self.close)
 
     def __enter__(self) -> Self:
@@ -482,32 +551,104 @@ class Device:
     ) -> None:
         self.close()
 
-    def _identify(self) -> regmap.IdentityCapabilities:
-        magic = self._transport.read32(IDENTITY + regmap.Identity.MAGIC)
-        if magic == 0xFFFF_FFFF:
-            raise DeviceLost("The device reads all ones; check that it is powered and programmed, then open it again.")
-        if magic != regmap.Identity.MAGIC_RESET:
-            raise TransportError(f"What answers has the magic {magic:#010x}, so it is no Cuelight; check the URI.")
-        version = regmap.IdentityVersion.unpack(self._transport.read32(IDENTITY + regmap.Identity.VERSION))
-        if version.major != _MAJOR:
-            raise TransportError(
-                f"The device speaks version {version.major} and this driver {_MAJOR}; bring both to one version."
-            )
-        return regmap.IdentityCapabilities.unpack(self._transport.read64(IDENTITY + regmap.Identity.CAPABILITIES))
+    @property
+    def _room(self) -> Room:
+        return self._link.room
+
+    @property
+    def _block_positions(self) -> int:
+        return self._settings.block_positions if self._settings else 1
+
+    def _on_link(self, call: Callable[[Link, float], _T], timeout_s: float) -> _T:
+        """Call with the device there is, and again with the one that replaces it if it is lost meanwhile."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            link = self._link
+            try:
+                return call(link, max(0.0, deadline - time.monotonic()))
+            except DeviceLost:
+                with contextlib.suppress(DeviceClosed):
+                    # Who replaces it may not know yet.
+                    link.transport.segment.ring_host()
+                if not self._wait_replaced(link, deadline - time.monotonic()):
+                    raise
+
+    def _wait_replaced(self, link: Link, timeout_s: float) -> bool:
+        with self._replaced:
+            self._replaced.wait_for(lambda: self._dead or self._link is not link, max(0.0, timeout_s))
+            return self._link is not link
+
+    def _admit_again(self, request: Request) -> None:
+        if request.cancelled:
+            request.retire(cancelled=True)
+            return
+        link = self._link
+        try:
+            link.admission.admit(request, DEFAULT_TIMEOUT_S, again=True)
+        except DeviceLost:
+            with contextlib.suppress(DeviceClosed):
+                link.transport.segment.ring_host()
+            raise
+        if request.cancelled:
+            self._cancel(request)
+
+    def _replace(self, transport: Transport, error: CuelightError) -> None:
+        old = self._link
+        if old.transport is not transport:
+            return
+        delivered = sum(self._journal.delivered)
+        self._fruitless = 0 if delivered != self._delivered else self._fruitless + 1
+        self._delivered = delivered
+        try:
+            if self._reopen is None or self._fruitless > _FRUITLESS:
+                raise error.with_traceback(None)
+            fresh = self._open_fresh(self._reopen, old.transport.segment)
+        except BaseException:
+            with self._replaced:
+                self._dead = True
+                self._replaced.notify_all()
+            raise
+        with self._replaced:
+            if closing := self._dead:
+                old = fresh
+            else:
+                self._link = fresh
+            self._replaced.notify_all()
+        old.results.stop()
+        # This asks its lanes to end, too.
+        old.transport.close()
+        if self._on_replaced and not closing:
+            self._on_replaced()
+
+    def _open_fresh(self, reopen: Callable[[], Transport], seen: Segment) -> Link:
+        transport = reopen()
+        try:
+            link = Link(transport, self._journal)
+            try:
+                link.pass_over_sequences(seen)
+                if self._settings:
+                    link.configure(self._settings)
+                for group, error in self._given_up.items():
+                    link.room.close_group(group, error)
+            except BaseException:
+                link.results.stop()
+                raise
+        except BaseException:
+            transport.close()
+            raise
+        return link
 
     def _cancel(self, request: Request) -> bool:
-        return self._commands.cancel(request.id)
+        link = self._link
+        with contextlib.suppress(DeviceLost), link.commands.lock:
+            # Ids of another device mean other requests here.
+            if link.results.holds(request):
+                return link.commands.cancel(request.id)
+        return self._journal.withdraw(request)
 
     def _check_group(self, group: int) -> None:
         if not 0 <= group < self.capabilities.lanes:
             raise UnknownGroup(f"Lane group {group} does not exist; choose 0 to {self.capabilities.lanes - 1}.")
-
-    def _set(self, offset: int, value: int) -> None:
-        self._transport.write32(offset, value)
-        if self._transport.read32(offset) != value:
-            raise DeviceBusy(
-                f"The device refused to set register {offset:#06x} to {value}; configure it while no request lives."
-            )
 
 
 def _program() -> str:

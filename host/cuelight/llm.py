@@ -6,7 +6,7 @@ import contextlib
 import os
 import secrets
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,7 +17,7 @@ from cuelight.engine.config import block_positions, blocks_for, load_config, sta
 from cuelight.engine.progress import Progress, silent
 from cuelight.engine.tokenizer import Tokenizer
 from cuelight.engine.weights import DEFAULT_MODEL, resolve
-from cuelight.errors import CuelightError, InvalidArgument
+from cuelight.errors import CuelightError, DeviceClosed, DeviceLost, InvalidArgument, LaneError, SegmentError
 from cuelight.lanes.process import LaneProcess
 from cuelight.request import DEFAULT_TIMEOUT_S
 from cuelight.stream import Metrics, Stream
@@ -26,6 +26,7 @@ __all__ = ["LLM", "Metrics", "Stream"]
 
 DEFAULT_KV_POSITIONS = 16_384
 DEFAULT_NEW_TOKENS = 256
+_FRUITLESS = 3
 
 
 class LLM:
@@ -43,23 +44,33 @@ class LLM:
         The scheduler, for status and trace.
     directory : Path
         Directory of the model.
-    lanes : tuple of LaneProcess
-        Its lanes, by lane group.
     """
 
-    def __init__(self, directory: Path, device: Device, lanes: Sequence[LaneProcess]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        device: Device,
+        lanes: Sequence[LaneProcess],
+        start_lane: Callable[[int], LaneProcess],
+    ) -> None:
         self.directory = directory
         self.device = device
-        self.lanes = tuple(lanes)
+        self._lanes = list(lanes)
+        self._start_lane = start_lane
         self._tokenizer = Tokenizer(directory)
         self._template: ChatTemplate | None = None
         self._lost: set[int] = set()
         self._closing = threading.Event()
+        self._starting = threading.Lock()
         self._close_once = threading.Lock()
-        for group, lane in enumerate(self.lanes):
-            threading.Thread(
-                target=self._watch, args=(group, lane), name=f"cuelight-watch-{group}", daemon=True
-            ).start()
+        device.on_replaced(self._leave_old_device)
+        for group in range(len(self._lanes)):
+            threading.Thread(target=self._keep, args=(group,), name=f"cuelight-keep-{group}", daemon=True).start()
+
+    @property
+    def lanes(self) -> tuple[LaneProcess, ...]:
+        """Lanes by lane group; one that dies is replaced."""
+        return tuple(self._lanes)
 
     @classmethod
     def open(
@@ -124,9 +135,9 @@ class LLM:
                 )
             )
             opened.configure(stages=stages, kv_blocks=blocks, block_positions=block_positions(config))
-            workers = []
-            for lane in range(lanes):
-                worker = LaneProcess(
+
+            def start_lane(lane: int, progress: Progress = silent) -> LaneProcess:
+                return LaneProcess(
                     opened.segment.path,
                     lane,
                     directory,
@@ -135,11 +146,15 @@ class LLM:
                     threads=threads,
                     progress=progress,
                 )
+
+            workers = []
+            for lane in range(lanes):
+                worker = start_lane(lane, progress)
                 undo.callback(worker.stop)
                 workers.append(worker)
             for worker in workers:
                 worker.wait_ready()
-            llm = cls(directory, opened, workers)
+            llm = cls(directory, opened, workers, start_lane)
             undo.pop_all()
             return llm
 
@@ -246,11 +261,12 @@ class LLM:
     def close(self) -> None:
         """End generations, lanes and device; a second call does nothing."""
         with self._close_once:
-            self._closing.set()
+            with self._starting:
+                self._closing.set()
             try:
                 self.device.stop()
             finally:
-                for lane in self.lanes:
+                for lane in self._lanes:
                     lane.stop()
                 self.device.close()
 
@@ -267,9 +283,50 @@ class LLM:
         groups = range(len(self.lanes))
         return min([group for group in groups if group not in self._lost] or groups, key=live.count)
 
-    def _watch(self, group: int, lane: LaneProcess) -> None:
-        error = lane.wait()
-        if not self._closing.is_set():
-            self._lost.add(group)
-            with contextlib.suppress(CuelightError):
-                self.device.reset_group(group, error)
+    def _leave_old_device(self) -> None:
+        # Its lanes were asked to end, but one that stands still, or was just being started, would not.
+        with self._starting:
+            for lane in self._lanes:
+                if lane.segment_path != self.device.segment.path:
+                    lane.stop()
+
+    def _keep(self, group: int) -> None:
+        """Start the lane of a group again whenever it has ended, unless it ends time after time without a token."""
+        fruitless = delivered = 0
+        while True:
+            error = self._lanes[group].wait()
+            if self._closing.is_set():
+                return
+            fruitless = fruitless + 1 if delivered == self.device.delivered(group) else 0
+            delivered = self.device.delivered(group)
+            try:
+                if fruitless > _FRUITLESS:
+                    raise error
+                self._restart(group)
+            except (CuelightError, OSError) as failure:
+                self._lost.add(group)
+                reason = (
+                    failure if isinstance(failure, LaneError) else LaneError(f"Lane {group} can't start: {failure}")
+                )
+                with contextlib.suppress(CuelightError):
+                    self.device.reset_group(group, reason)
+                return
+
+    def _restart(self, group: int) -> None:
+        with self._starting:
+            if self._closing.is_set():
+                return
+            segment_path = self.device.segment.path
+            try:
+                # One that never served has lost nothing, and a fresh device has taken the requests over already.
+                if self._lanes[group].served and self._lanes[group].segment_path == segment_path:
+                    self.device.restart_group(group)
+                self._lanes[group] = self._start_lane(group)
+            except (DeviceLost, DeviceClosed, SegmentError):
+                # Replaced this very moment, or about to be.
+                if not self.device.wait_replaced(segment_path):
+                    raise
+                self._lanes[group] = self._start_lane(group)
+        with contextlib.suppress(LaneError):
+            # What is wrong with it shows as its end.
+            self._lanes[group].wait_ready()

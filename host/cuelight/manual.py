@@ -27,6 +27,7 @@ class ManualRequest:
 
     def stage_done(self) -> None:
         """Report that its stage is finished; twice is the same as once."""
+        self._room.check_open()
         self._commands.stage_done(self.id)
 
     def run(self, stage: int) -> None:
@@ -37,10 +38,12 @@ class ManualRequest:
         CommandRefused
             Its stage is not done, there is no such stage, or it was cancelled.
         """
+        self._room.check_open()
         self._commands.run(self.id, stage)
 
     def cancel(self) -> bool:
         """Free its slot at once; False if that was done before."""
+        self._room.check_open()
         cancelled = self._commands.cancel(self.id)
         if cancelled:
             self._room.give_slot()

@@ -59,13 +59,15 @@ class Token:
 class Request:
     """One generation that lives on the device; made by `Device.submit`.
 
+    If its lane or its device is lost, it is admitted again with the tokens it has, and goes on.
+
     Iterating yields its tokens from the first one, however often and from however many threads. An iteration ends
     when the request has finished or was cancelled, and raises when its lane or the device failed.
 
     Attributes
     ----------
     id : int
-        Request id, `epoch << 16 | slot`; 0 until admitted.
+        Request id, `epoch << 16 | slot`; 0 until admitted, another one when admitted again.
     group, tier : int
         Lane group and latency tier.
     prompt_tokens, max_new_tokens : int
@@ -104,6 +106,9 @@ class Request:
         self._cancel = cancel
         self._changed = threading.Condition()
         self._tokens: list[Token] = []
+        self._cancelled = False
+        self._losses = 0
+        self._kept = 0
         self._failure: CuelightError | None = None
         self._finish: Finish | None = None
         self._error: CuelightError | None = None
@@ -153,6 +158,16 @@ class Request:
         """Whether a cause was noted why it will not finish."""
         return self._failure is not None
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was asked to end."""
+        return self._cancelled
+
+    @property
+    def losses(self) -> int:
+        """How often in a row its lane or device was lost before it got another token."""
+        return self._losses
+
     def cancel(self) -> bool:
         """Cancel it, in whatever state it is.
 
@@ -162,7 +177,11 @@ class Request:
             Whether the device took the cancel; False if the request is over or ending. Either way it ends soon, and
             tokens that came first are kept.
         """
-        return not self.done and self._cancel(self)
+        if self.done:
+            return False
+        # Before the device hears of it: a request that is lost now is not admitted again.
+        self._cancelled = True
+        return self._cancel(self)
 
     def tokens(self, timeout_s: float = DEFAULT_TIMEOUT_S) -> Iterator[Token]:
         """Yield its tokens from the first one, as they come.
@@ -263,6 +282,8 @@ class Request:
     def retire(self, cancelled: bool) -> None:
         """End it as the device said: finished or cancelled."""
         with self._changed:
+            if self.done:
+                return
             last = self._tokens[-1].finish if self._tokens else None
             if last and not cancelled:
                 self._finish = last
@@ -271,6 +292,31 @@ class Request:
             else:
                 self._finish = Finish.CANCELLED if cancelled else Finish.REPORTED
             self._changed.notify_all()
+
+    def ends_when_lost(self) -> bool:
+        """Its lane or device is gone: end it if nothing is left to do, and say whether it is over."""
+        with self._changed:
+            if self._failure:
+                self.fail(self._failure)
+            elif (complete := bool(self._tokens and self._tokens[-1].finish)) or self._cancelled:
+                self.retire(cancelled=not complete)
+            return self.done
+
+    def lose(self) -> int:
+        """Note that its lane or device is gone; return how often that has happened without a token in between."""
+        with self._changed:
+            self._losses = 1 if len(self._tokens) > self._kept else self._losses + 1
+            self._kept = len(self._tokens)
+            self._changed.notify_all()
+            return self._losses
+
+    def wait_progress(self, timeout_s: float) -> bool:
+        """Wait until it has a token more than when it was lost, is over or is lost again; False if the time is over."""
+        with self._changed:
+            kept, losses = self._kept, self._losses
+            return self._changed.wait_for(
+                lambda: self.done or len(self._tokens) > kept or self._losses != losses, timeout_s
+            )
 
     def fail(self, error: CuelightError) -> None:
         """End it with an error, unless it is over or a cause was noted before."""

@@ -7,6 +7,7 @@ import time
 
 from cuelight.commands import Commands
 from cuelight.errors import CuelightError, DeviceLost, LaneError, TransportError
+from cuelight.journal import Journal
 from cuelight.lanes.faults import LaneFault
 from cuelight.lanes.types import LaneToken, TokenStatus
 from cuelight.regmap import COUNTERS, FIFO, IDENTITY, Counters, Fifo, FifoRetireHead, Identity, RetireReason
@@ -41,12 +42,15 @@ class Results:
         For rejects that nobody waits for, and cancels of broken requests.
     room : Room
         Where slots and blocks go back to.
+    journal : Journal
+        Takes over what its lane, or the whole device, has lost.
     """
 
-    def __init__(self, transport: Transport, commands: Commands, room: Room) -> None:
+    def __init__(self, transport: Transport, commands: Commands, room: Room, journal: Journal) -> None:
         self._transport = transport
         self._commands = commands
         self._room = room
+        self._journal = journal
         self._nonce = transport.read64(IDENTITY + Identity.BOOT_NONCE)
         self._changed = threading.Condition()
         self._live: dict[int, Request] = {}
@@ -67,6 +71,11 @@ class Results:
         """Deliver to `request` from now on; called before the device hears of it."""
         with self._changed:
             self._live[request.id] = request
+
+    def holds(self, request: Request) -> bool:
+        """Whether `request` lives on this device."""
+        with self._changed:
+            return self._live.get(request.id) is request
 
     def forget(self, request: Request) -> bool:
         """Deliver no more to a request that never lived; False if it has retired or failed already."""
@@ -105,6 +114,14 @@ class Results:
                 before, bell = bell, self._transport.wait(bell, _CHECK_S)
                 if bell == before and self._live:
                     self._check_identity()
+        except DeviceLost as error:
+            self._room.close(error)
+            with self._changed:
+                # With the lock held: whoever looks for a request finds it here or there.
+                lost = tuple(self._live.values())
+                self._live.clear()
+                self._journal.lose_device(self._transport, lost, error)
+                self._changed.notify_all()
         except CuelightError as error:
             if not self._stopping:
                 self.fail(error)
@@ -132,6 +149,7 @@ class Results:
                 )
             self._publish(request, token.position)
             request.deliver(token.position, token.token, token.logprob, _FINISH[token.finish])
+            self._journal.delivered[request.group] += 1
         except LaneError as error:
             request.blame(error)
             self._commands.cancel(request.id)
@@ -168,11 +186,8 @@ class Results:
 
     def _end(self, request: Request, reason: RetireReason) -> None:
         if reason is RetireReason.LANE_LOST:
-            request.fail(
-                LaneError(
-                    f"Lane group {request.group} was reset while request {request.id:#010x} lived; submit it again."
-                )
-            )
+            error = LaneError(f"Lane group {request.group} was reset while the request lived; submit it again.")
+            self._journal.lose((request,), error)
         else:
             request.retire(cancelled=reason is RetireReason.CANCELLED)
 

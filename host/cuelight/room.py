@@ -126,6 +126,15 @@ class Room:
                 line.remove(ticket)
                 self._changed.notify_all()
 
+    def is_current(self, group: int, lease: Lease) -> bool:
+        """Whether the lane still has what it had when the lease was taken."""
+        return self._pools[group].era == lease.era
+
+    def forget(self, group: int) -> None:
+        """Let nobody share what was written up to now: the group's lane has lost it."""
+        with self._changed:
+            self._pools[group].forget()
+
     def publish(self, group: int, lease: Lease, tokens: NDArray[np.int32]) -> None:
         """Let later requests share the whole blocks of `tokens`, which the lease's lane has written."""
         with self._changed:

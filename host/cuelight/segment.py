@@ -267,6 +267,10 @@ class Segment:
         """Process id of a lane, 0 while none is at work."""
         return int(self._memory()[(self._port(lane) + regmap.LanePort.PID) // 4])
 
+    def expected_sequence(self, lane: int) -> int:
+        """Sequence of the oldest dispatch that the lane may still have to do."""
+        return int(self._memory()[(self._port(lane) + regmap.LanePort.EXPECTED) // 4])
+
     def lane_heartbeat(self, lane: int) -> int:
         """A count that a live lane moves on at least once a second while it waits."""
         return int(self._memory()[(self._port(lane) + regmap.LanePort.HEARTBEAT) // 4])

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 
 from cuelight.device import Device
+from cuelight.errors import DeviceLost
+from cuelight.transports.base import Transport
 
 WAIT_S = 60.0
 
@@ -28,3 +30,13 @@ def assert_at_rest(device: Device) -> None:
         assert (group.queued, group.seated, group.decoding) == (0, 0, 0)
         assert group.kv_free == group.kv_blocks == device._room.free_blocks(index)
     assert device._room.free_slots == status.slots
+
+
+def vanish(transport: Transport) -> None:
+    """Make a device answer nothing any more."""
+
+    def gone(*_: int) -> int:
+        raise DeviceLost("The device is gone.")
+
+    for access in ("_read", "write32", "write64"):
+        setattr(transport, access, gone)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -41,10 +42,15 @@ class _Tenant:
     """The latest token, to be run at `next` once the prompt is done."""
 
 
+class Died(Exception):
+    """Raised by a gate to end its lane as if its process were killed."""
+
+
 class InstantLane(threading.Thread):
     """Runs `lane` of `device` until the device closes; `gate`, called before each completion, may hold it up.
 
-    As a model would, it writes its rows into the KV blocks and sees earlier positions only through them.
+    A prompt with a token of `poison` kills it. As a model would, it writes its rows into the KV blocks and sees earlier
+    positions only through them.
 
     Attributes
     ----------
@@ -64,8 +70,13 @@ class InstantLane(threading.Thread):
         self._positions = device._room.block_positions(lane)
         self._cache = np.full((device._room.blocks(lane), self._positions), _UNWRITTEN, np.int32)
         self._seats: dict[int, _Tenant] = {}
+        self.poison: frozenset[int] = frozenset()
 
     def run(self) -> None:
+        with contextlib.suppress(Died):
+            self._serve()
+
+    def _serve(self) -> None:
         record = PassRecord((), ())
         with self._port as port:
             while not self._stopping.is_set() and not port.stop_requested:
@@ -114,6 +125,8 @@ class InstantLane(threading.Thread):
 
     def _write(self, tenant: _Tenant, tokens: Iterable[int]) -> None:
         for token in tokens:
+            if int(token) in self.poison:
+                raise Died
             block = tenant.record.block_table[tenant.next // self._positions]
             self._cache[block, tenant.next % self._positions] = token
             tenant.next += 1

@@ -43,6 +43,7 @@ from cuelight.regmap import (
     Page,
     RejectReason,
 )
+from cuelight.transports.twin import TwinTransport
 
 from .checks import WAIT_S, assert_at_rest, until
 from .lane import STAGES, InstantLane, expected_tokens
@@ -56,6 +57,14 @@ POSITIONS = 16
 @pytest.fixture
 def device() -> Iterator[Device]:
     with Device.open("twin", lanes=2, slots=SLOTS, seats=SEATS, context=256, blocks=16) as device:
+        device.configure(stages=STAGES, kv_blocks=BLOCKS, block_positions=POSITIONS)
+        yield device
+
+
+@pytest.fixture
+def only_device() -> Iterator[Device]:
+    """One that can't be replaced."""
+    with Device(TwinTransport(lanes=2, slots=SLOTS, seats=SEATS, context=256, blocks=16)) as device:
         device.configure(stages=STAGES, kv_blocks=BLOCKS, block_positions=POSITIONS)
         yield device
 
@@ -397,7 +406,11 @@ def test_a_lost_lane_fails_its_requests_and_no_others(device: Device) -> None:
         assert_at_rest(device)
 
 
-def test_a_lost_device_fails_all_that_lives_and_hangs_nobody(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_device_fails_all_that_lives_and_hangs_nobody(
+    only_device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = only_device
+
     def lose(*_: int) -> int:
         raise DeviceLost("The device is gone.")
 
@@ -410,7 +423,8 @@ def test_a_lost_device_fails_all_that_lives_and_hangs_nobody(device: Device, mon
     device.close()
 
 
-def test_a_device_that_was_reset_has_lost_its_requests(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_that_was_reset_has_lost_its_requests(only_device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = only_device
     read64 = device.transport.read64
     request = device.submit([1], 1)
     nonce = IDENTITY + Identity.BOOT_NONCE

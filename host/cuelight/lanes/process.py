@@ -39,6 +39,13 @@ class LaneProcess:
         Threads of its matrix products; 0 divides the processors by the device's lanes.
     progress
         Told how far loading is, from another thread.
+
+    Attributes
+    ----------
+    segment_path : Path
+        The device's shared segment.
+    served : bool
+        It has come so far as to take dispatches.
     """
 
     def __init__(
@@ -53,7 +60,8 @@ class LaneProcess:
         progress: Progress = silent,
     ) -> None:
         self.lane = lane
-        self._segment_path = Path(segment_path)
+        self.segment_path = Path(segment_path)
+        self.served = False
         self._progress = progress
         self._ready = threading.Event()
         self._told_error = ""
@@ -144,7 +152,7 @@ class LaneProcess:
             reader.join(5.0)
 
     def _set_stop(self, stop: bool) -> None:
-        segment = Segment.open(self._segment_path)
+        segment = Segment.open(self.segment_path)
         segment.set_stop(self.lane, stop)
         segment.close()
 
@@ -164,6 +172,7 @@ class LaneProcess:
                     self._progress(news["doing"], news["share"])
                 self._told_error = news.get("error", self._told_error)
                 if news.get("ready"):
+                    self.served = True
                     self._ready.set()
         self._ready.set()
 

@@ -1,0 +1,168 @@
+"""The journal: requests that lost their lane or their device are admitted again, and go on from their latest token."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+
+from cuelight.errors import CuelightError, DeviceLost, TransportError
+from cuelight.request import Request
+from cuelight.transports.base import Transport
+
+__all__ = ["Journal"]
+
+_LOSSES = 3
+_SUSPECT_S = 60.0
+_NOTICE_S = 5.0
+
+
+class Journal:
+    """Keeps requests from the loss of what ran them until they are admitted again; a thread does that while any wait.
+
+    A request itself knows what was asked and which tokens came, so it is admitted with a prompt that has both. After a
+    second loss without a token in between, requests are admitted one at a time: whichever is to blame then fails alone,
+    at its third.
+
+    Parameters
+    ----------
+    admit : callable
+        Admits a request again, from where it stands.
+    replace : callable
+        Replaces the device at the end of a transport that was lost with an error, or raises what makes that final.
+    groups : int
+        Lane groups.
+
+    Attributes
+    ----------
+    delivered : list of int
+        Tokens that came, by lane group; tells a lane that works from one that only starts.
+    """
+
+    def __init__(
+        self, admit: Callable[[Request], None], replace: Callable[[Transport, CuelightError], None], groups: int
+    ) -> None:
+        self.delivered = [0] * groups
+        self._admit = admit
+        self._replace = replace
+        self._changed = threading.Condition()
+        self._order = itertools.count()
+        self._waiting: list[tuple[int, int, int, Request]] = []
+        self._replaying: Request | None = None
+        self._lost: tuple[Transport, CuelightError] | None = None
+        self._closed: CuelightError | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def waiting(self) -> tuple[Request, ...]:
+        """Requests that are not on a device."""
+        with self._changed:
+            replaying = () if self._replaying is None else (self._replaying,)
+            return (*replaying, *(request for *_, request in self._waiting))
+
+    def lose(self, requests: Sequence[Request], error: CuelightError) -> None:
+        """Take over requests that their device has given up, because of `error`."""
+        with self._changed:
+            for request in requests:
+                if request.ends_when_lost():
+                    continue
+                if self._closed:
+                    request.fail(self._closed)
+                elif (losses := request.lose()) >= _LOSSES:
+                    request.fail(
+                        type(error)(
+                            f"Request {request.id:#010x} got no token in {losses} attempts; the last ended so: {error}"
+                        )
+                    )
+                else:
+                    self._push(request)
+            self._wake()
+
+    def lose_device(self, transport: Transport, requests: Sequence[Request], error: CuelightError) -> None:
+        """Take over all requests of a device that is gone."""
+        self.lose(requests, error)
+        with self._changed:
+            self._lost = transport, error
+            self._wake()
+
+    def withdraw(self, request: Request) -> bool:
+        """End a request that was cancelled, if it is here."""
+        with self._changed:
+            if request is self._replaying:
+                # The thread sees that it was cancelled once it is on the device.
+                return True
+            kept = [entry for entry in self._waiting if entry[-1] is not request]
+            if len(kept) == len(self._waiting):
+                return False
+            heapq.heapify(kept)
+            self._waiting = kept
+        request.retire(cancelled=True)
+        return True
+
+    def close(self, error: CuelightError) -> None:
+        """End all that wait with `error`, and later losses too."""
+        with self._changed:
+            self._closed = self._closed or error
+            waiting, self._waiting = self._waiting, []
+            self._changed.notify_all()
+        for *_, request in waiting:
+            request.fail(error)
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for the thread; after `close` it ends soon."""
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout_s)
+
+    def _push(self, request: Request) -> None:
+        heapq.heappush(self._waiting, (request.tier, request.submitted_ns, next(self._order), request))
+
+    def _wake(self) -> None:
+        self._changed.notify_all()
+        if self._thread is None and (self._lost or self._waiting):
+            self._thread = threading.Thread(target=self._run, name="cuelight-journal", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._serve()
+        except Exception as error:
+            self.close(
+                TransportError(f"The driver's own thread failed ({error!r}); open the device again and report this.")
+            )
+            raise
+
+    def _serve(self) -> None:
+        while True:
+            with self._changed:
+                lost, self._lost = self._lost, None
+                if self._closed or not (lost or self._waiting):
+                    self._thread = None
+                    return
+                self._replaying = None if lost else heapq.heappop(self._waiting)[-1]
+            if lost:
+                try:
+                    self._replace(*lost)
+                except CuelightError as error:
+                    self.close(error)
+            elif self._replaying:
+                self._replay(self._replaying)
+
+    def _replay(self, request: Request) -> None:
+        losses = request.losses
+        try:
+            self._admit(request)
+        except DeviceLost as error:
+            with self._changed:
+                self._replaying = None
+                if self._changed.wait_for(lambda: self._lost or self._closed, _NOTICE_S) and not self._closed:
+                    self._push(request)
+                    return
+            request.fail(self._closed or error)
+        except CuelightError as error:
+            request.fail(self._closed or error)
+        with self._changed:
+            self._replaying = None
+        if losses > 1:
+            request.wait_progress(_SUSPECT_S)

@@ -1,0 +1,115 @@
+"""A device as long as it lives: the way to it, and what the host knows about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cuelight import regmap
+from cuelight.admission import Admission
+from cuelight.commands import Commands
+from cuelight.errors import DeviceBusy, DeviceLost, TransportError
+from cuelight.journal import Journal
+from cuelight.lanes.port import next_sequence
+from cuelight.regmap import CONTROL, GROUP, GROUP_STRIDE, IDENTITY, LANE, LANE_STRIDE
+from cuelight.results import Results
+from cuelight.room import Room
+from cuelight.segment import Segment
+from cuelight.transports.base import Transport
+
+__all__ = ["Link", "Settings", "identify"]
+
+_MAJOR = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What automatic mode is set up with; see `Device.configure`."""
+
+    stages: int
+    kv_blocks: int
+    block_positions: int
+    seats: int
+    rows: int
+
+
+class Link:
+    """Everything that is bound to one device and ends with it.
+
+    Parameters
+    ----------
+    transport : Transport
+        The way to the device.
+    journal : Journal
+        Takes over what the device loses.
+    """
+
+    def __init__(self, transport: Transport, journal: Journal) -> None:
+        capabilities = identify(transport)
+        self.transport = transport
+        self.groups = range(capabilities.lanes)
+        self.room = Room(capabilities.slots, capabilities.lanes)
+        self.commands = Commands(transport)
+        self.results = Results(transport, self.commands, self.room, journal)
+        self.admission = Admission(transport.segment, self.commands, self.results, self.room)
+
+    def configure(self, settings: Settings) -> None:
+        """Set up automatic mode.
+
+        Raises
+        ------
+        DeviceBusy
+            Requests live.
+        """
+        with self.commands.lock:
+            self.room.check_open()
+            for group in self.groups:
+                self.room.resize(group, 0)
+            self._set(CONTROL + regmap.Control.STAGE_COUNT, settings.stages)
+            for group in self.groups:
+                base = GROUP + GROUP_STRIDE * group
+                # Rows may never be fewer than seats + 16, not even between the two writes.
+                shrinks = settings.seats <= self.transport.read32(base + regmap.Group.SEATS)
+                budgets = [(regmap.Group.SEATS, settings.seats), (regmap.Group.ROWS, settings.rows)]
+                for register, value in budgets if shrinks else reversed(budgets):
+                    self._set(base + register, value)
+                self._set(base + regmap.Group.KV_BLOCKS, settings.kv_blocks)
+            for group in self.groups:
+                self.room.resize(group, settings.kv_blocks, settings.block_positions)
+
+    def pass_over_sequences(self, seen: Segment) -> None:
+        """Begin each lane's sequences beyond those in the segment of the device before this one."""
+        for lane in self.groups:
+            sequence = seen.expected_sequence(lane)
+            for _ in range(regmap.LanePort.RING_COUNT):
+                sequence = next_sequence(sequence)
+            self._set(LANE + LANE_STRIDE * lane + regmap.Lane.SEQUENCE, sequence)
+
+    def _set(self, offset: int, value: int) -> None:
+        self.transport.write32(offset, value)
+        if self.transport.read32(offset) != value:
+            raise DeviceBusy(
+                f"The device refused to set register {offset:#06x} to {value}; configure it while no request lives."
+            )
+
+
+def identify(transport: Transport) -> regmap.IdentityCapabilities:
+    """Check who answers, and return what it can do.
+
+    Raises
+    ------
+    DeviceLost
+        Nothing answers.
+    TransportError
+        What answers is no device of this version.
+    """
+    magic = transport.read32(IDENTITY + regmap.Identity.MAGIC)
+    if magic == 0xFFFF_FFFF:
+        raise DeviceLost("The device reads all ones; check that it is powered and programmed, then open it again.")
+    if magic != regmap.Identity.MAGIC_RESET:
+        raise TransportError(f"What answers has the magic {magic:#010x}, so it is no Cuelight; check the URI.")
+    version = regmap.IdentityVersion.unpack(transport.read32(IDENTITY + regmap.Identity.VERSION))
+    if version.major != _MAJOR:
+        raise TransportError(
+            f"The device speaks version {version.major} and this driver {_MAJOR}; bring both to one version."
+        )
+    return regmap.IdentityCapabilities.unpack(transport.read64(IDENTITY + regmap.Identity.CAPABILITIES))
