@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuelight.device import Device
 from cuelight.errors import CuelightError
+from cuelight.filters import Filters
 from cuelight.manual import ManualRequest
 from cuelight.request import Finish, Request, Token
 from cuelight.status import Status
@@ -22,6 +23,7 @@ __all__ = [
     "CuelightError",
     "Device",
     "Event",
+    "Filters",
     "Finish",
     "ManualRequest",
     "Metrics",

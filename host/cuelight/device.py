@@ -31,6 +31,7 @@ from cuelight.errors import (
     UnknownGroup,
     UnknownTier,
 )
+from cuelight.filters import NO_FILTERS, Filters, check_top_logprobs
 from cuelight.journal import Journal
 from cuelight.lanes.types import SlotRecord
 from cuelight.link import Link, Settings, identify
@@ -277,6 +278,8 @@ class Device:
         tier: int = 0,
         temperature: float = 0.0,
         seed: int = 0,
+        filters: Filters = NO_FILTERS,
+        top_logprobs: int = 0,
         ignore_eos: bool = False,
         timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> Request:
@@ -296,6 +299,10 @@ class Device:
             0 is greedy.
         seed : int
             64 bits; with the position it keys the random numbers.
+        filters : Filters
+            What shapes the choice of tokens beyond temperature.
+        top_logprobs : int
+            Likeliest tokens to report with each token, 20 at most.
         ignore_eos : bool
             Go on after end of text.
         timeout_s : float
@@ -320,6 +327,8 @@ class Device:
         tokens = check_prompt(prompt)
         check_lengths(len(tokens), max_new_tokens, self.context)
         check_sampling(temperature, seed)
+        filters.check()
+        check_top_logprobs(top_logprobs)
         if not 0 <= tier < self.capabilities.tiers:
             raise UnknownTier(f"Tier {tier} does not exist; choose 0 (highest) to {self.capabilities.tiers - 1}.")
         self._check_group(group)
@@ -337,6 +346,8 @@ class Device:
             temperature=temperature,
             seed=seed,
             ignore_eos=ignore_eos,
+            filters=filters,
+            top_logprobs=top_logprobs,
         )
         request = Request(group, tier, record, kv_blocks, self._cancel)
         self._on_link(lambda link, left_s: link.admission.admit(request, left_s), timeout_s)
@@ -352,6 +363,8 @@ class Device:
         tier: int = 0,
         temperature: float = 1.0,
         seed: int = 0,
+        filters: Filters = NO_FILTERS,
+        top_logprobs: int = 0,
         ignore_eos: bool = False,
         timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> tuple[Request, ...]:
@@ -382,6 +395,8 @@ class Device:
                         tier=tier,
                         temperature=temperature,
                         seed=(seed + index) % (1 << 64) if index else seed,
+                        filters=filters,
+                        top_logprobs=top_logprobs,
                         ignore_eos=ignore_eos,
                         timeout_s=max(0.0, deadline - time.monotonic()),
                     )

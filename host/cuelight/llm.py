@@ -9,15 +9,17 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from cuelight.device import Device
 from cuelight.engine.chat import ChatTemplate
 from cuelight.engine.config import block_positions, blocks_for, load_config, stage_count
+from cuelight.engine.defaults import load_defaults
 from cuelight.engine.progress import Progress, silent
 from cuelight.engine.tokenizer import Tokenizer
 from cuelight.engine.weights import DEFAULT_MODEL, resolve
 from cuelight.errors import CuelightError, DeviceClosed, DeviceLost, InvalidArgument, LaneError, SegmentError
+from cuelight.filters import FilterSettings
 from cuelight.lanes.process import LaneProcess
 from cuelight.request import DEFAULT_TIMEOUT_S
 from cuelight.stream import Metrics, Stream
@@ -58,6 +60,7 @@ class LLM:
         self._lanes = list(lanes)
         self._start_lane = start_lane
         self._tokenizer = Tokenizer(directory)
+        self._defaults = load_defaults(directory)
         self._template: ChatTemplate | None = None
         self._lost: set[int] = set()
         self._closing = threading.Event()
@@ -181,10 +184,12 @@ class LLM:
         prompt: str | Sequence[Mapping[str, str]],
         max_new_tokens: int | None = None,
         *,
-        temperature: float = 0.0,
+        temperature: float | None = None,
         seed: int | None = None,
         tier: int = 0,
+        top_logprobs: int = 0,
         timeout_s: float = DEFAULT_TIMEOUT_S,
+        **filters: Unpack[FilterSettings],
     ) -> Stream:
         """Start a generation, in the lane group with the fewest.
 
@@ -194,14 +199,19 @@ class LLM:
             Text to go on from, or messages with `role` and `content`.
         max_new_tokens : int, optional
             New tokens at most; 256, or what the context leaves where that is less, if left out.
-        temperature : float
-            0 is greedy.
+        temperature : float, optional
+            0 is greedy. What the model's generation_config.json asks for, or else 0, if left out.
         seed : int, optional
             64 bits; with the position it keys the random numbers. Drawn if left out.
         tier : int
             Latency tier, 0 the highest.
+        top_logprobs : int
+            Likeliest tokens to report with each token, 20 at most.
         timeout_s : float
             Longest wait for a slot and KV blocks, in seconds.
+        **filters
+            `top_k`, `top_p`, `min_p`, `repetition_penalty`, `presence_penalty`, `frequency_penalty` and `logit_bias`
+            as in `Filters`, but the last a mapping from token ids. Each takes the place of the model's own setting.
 
         Returns
         -------
@@ -218,7 +228,15 @@ class LLM:
             The lane has died.
         """
         return self.generate_samples(
-            prompt, 1, max_new_tokens, temperature=temperature, seed=seed, tier=tier, timeout_s=timeout_s
+            prompt,
+            1,
+            max_new_tokens,
+            temperature=temperature,
+            seed=seed,
+            tier=tier,
+            top_logprobs=top_logprobs,
+            timeout_s=timeout_s,
+            **filters,
         )[0]
 
     def generate_samples(
@@ -227,10 +245,12 @@ class LLM:
         n: int,
         max_new_tokens: int | None = None,
         *,
-        temperature: float = 1.0,
+        temperature: float | None = 1.0,
         seed: int | None = None,
         tier: int = 0,
+        top_logprobs: int = 0,
         timeout_s: float = DEFAULT_TIMEOUT_S,
+        **filters: Unpack[FilterSettings],
     ) -> list[Stream]:
         """Start `n` generations of one prompt, with consecutive seeds; the prompt is prefilled once.
 
@@ -252,8 +272,10 @@ class LLM:
             n,
             group=self._emptiest_group(),
             tier=tier,
-            temperature=temperature,
+            temperature=self._defaults.temperature if temperature is None else temperature,
             seed=seed,
+            filters=self._defaults.filters.override(**filters),
+            top_logprobs=top_logprobs,
             timeout_s=timeout_s,
         )
         return [Stream(request, request.seed, self.decode) for request in requests]

@@ -55,6 +55,9 @@ class Token:
     time_ns: int
     """When the driver saw it, `time.monotonic_ns`."""
 
+    alternatives: tuple[tuple[int, float], ...] = ()
+    """The likeliest tokens at its position, the likeliest first, with their log probabilities; as many as asked for."""
+
 
 class Request:
     """One generation that lives on the device; made by `Device.submit`.
@@ -109,6 +112,7 @@ class Request:
         self._cancelled = False
         self._losses = 0
         self._kept = 0
+        self._alternatives: dict[int, float] = {}
         self._failure: CuelightError | None = None
         self._finish: Finish | None = None
         self._error: CuelightError | None = None
@@ -141,7 +145,12 @@ class Request:
     @property
     def record(self) -> SlotRecord:
         """What its lane must know to go on from here, but for the id and the block table."""
-        return dataclasses.replace(self._record, prompt=self.sequence, limit=self.max_new_tokens - len(self._tokens))
+        return dataclasses.replace(
+            self._record,
+            prompt=self.sequence,
+            limit=self.max_new_tokens - len(self._tokens),
+            produced=len(self._tokens),
+        )
 
     @property
     def sequence(self) -> NDArray[np.int32]:
@@ -254,6 +263,14 @@ class Request:
         """Note what it is admitted with."""
         self.id, self.lease, self.start = request_id, lease, start
 
+    def propose(self, position: int, token: int, logprob: float) -> None:
+        """Note one of the likeliest tokens at `position`; the token itself follows.
+
+        A lane that starts again may repeat them.
+        """
+        if position == self.prompt_tokens + len(self._tokens):
+            self._alternatives[token] = logprob
+
     def deliver(self, position: int, token: int, logprob: float, finish: Finish | None) -> None:
         """Add a token that came from the lane; a repeated one is dropped.
 
@@ -271,7 +288,9 @@ class Request:
                 )
             if position < expected or self.done:
                 return
-            self._tokens.append(Token(position, token, logprob, finish, time.monotonic_ns()))
+            alternatives = tuple(self._alternatives.items())
+            self._alternatives.clear()
+            self._tokens.append(Token(position, token, logprob, finish, time.monotonic_ns(), alternatives))
             self._changed.notify_all()
 
     def blame(self, error: CuelightError) -> None:

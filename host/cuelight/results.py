@@ -141,6 +141,9 @@ class Results:
         request = self._live.get(token.request_id)
         if request is None:
             return
+        if token.finish == TokenStatus.ALTERNATIVE:
+            request.propose(token.position, token.token, token.logprob)
+            return
         try:
             if token.finish not in _FINISH:
                 raise LaneError(

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from cuelight import regmap
 from cuelight.errors import DeviceClosed, InvalidArgument, SegmentError
+from cuelight.filters import MAX_BIASES, Filters
 from cuelight.lanes.types import LaneToken, SlotRecord
 from cuelight.native.lane_port import lane_port_library
 
@@ -29,7 +30,7 @@ __all__ = ["Segment", "Shape"]
 _FOLDER = Path("/dev/shm")
 _PREFIX = "cuelight-"
 _MAGIC = int.from_bytes(b"CLSM", "little")
-_LAYOUT = 1
+_LAYOUT = 2
 _PAGE = 4096
 _LINE = 64
 _TOKEN = struct.Struct("<IIIfI")
@@ -198,7 +199,11 @@ class Segment:
             The slot does not exist, or prompt or block table do not fit.
         """
         prompt, table = len(record.prompt), len(record.block_table)
-        for name, count, limit in (("prompt", prompt, self.shape.context), ("block table", table, self.shape.blocks)):
+        for name, count, limit in (
+            ("prompt", prompt, self.shape.context),
+            ("block table", table, self.shape.blocks),
+            ("logit bias", len(record.filters.logit_bias), MAX_BIASES),
+        ):
             if count > limit:
                 raise InvalidArgument(f"A slot record holds a {name} of at most {limit}, not {count}; shorten it.")
         words = self._slot(slot)
@@ -210,6 +215,9 @@ class Segment:
         words[regmap.SlotRecord.FLAGS // 4] = int(record.ignore_eos)
         seed = regmap.SlotRecord.SEED // 4
         words[seed], words[seed + 1] = record.seed & 0xFFFF_FFFF, record.seed >> 32 & 0xFFFF_FFFF
+        _write_filters(words, record.filters)
+        words[regmap.SlotRecord.TOP_LOGPROBS // 4] = record.top_logprobs
+        words[regmap.SlotRecord.PRODUCED // 4] = record.produced
         start = regmap.SlotRecord.TABLE // 4
         words[start : start + table] = record.block_table
         start += self.shape.blocks
@@ -232,7 +240,8 @@ class Segment:
         if not request_id or int(words[regmap.SlotRecord.REQUEST // 4]) != request_id:
             raise SegmentError(f"Slot {slot} has no record; admit a request only after its record was written.")
         prompt, blocks = (int(copy[at // 4]) for at in (regmap.SlotRecord.PROMPT, regmap.SlotRecord.BLOCKS))
-        if prompt > self.shape.context or blocks > self.shape.blocks:
+        biases = int(copy[regmap.SlotRecord.BIASES // 4])
+        if prompt > self.shape.context or blocks > self.shape.blocks or biases > MAX_BIASES:
             raise SegmentError(f"The record of slot {slot} is longer than a record can be; it was overwritten.")
         table = regmap.SlotRecord.TABLE // 4
         tokens = table + self.shape.blocks
@@ -245,6 +254,9 @@ class Segment:
             temperature=float(copy.view(np.float32)[regmap.SlotRecord.TEMPERATURE // 4]),
             seed=int(copy[seed]) | int(copy[seed + 1]) << 32,
             ignore_eos=bool(copy[regmap.SlotRecord.FLAGS // 4] & 1),
+            filters=_read_filters(copy, biases),
+            top_logprobs=int(copy[regmap.SlotRecord.TOP_LOGPROBS // 4]),
+            produced=int(copy[regmap.SlotRecord.PRODUCED // 4]),
         )
 
     def take_tokens(self, lane: int) -> list[LaneToken]:
@@ -313,6 +325,37 @@ class Segment:
             raise InvalidArgument(f"Slot {slot} does not exist; the device has {self.shape.slots}.")
         start = (self.shape.records + slot * self.shape.record_stride) // 4
         return self._memory()[start : start + self.shape.record_stride // 4]
+
+
+_FILTER_FLOATS = {
+    "top_p": regmap.SlotRecord.TOP_P,
+    "min_p": regmap.SlotRecord.MIN_P,
+    "repetition_penalty": regmap.SlotRecord.REPETITION,
+    "presence_penalty": regmap.SlotRecord.PRESENCE,
+    "frequency_penalty": regmap.SlotRecord.FREQUENCY,
+}
+
+
+def _write_filters(words: NDArray[np.uint32], filters: Filters) -> None:
+    floats = words.view(np.float32)
+    for name, register in _FILTER_FLOATS.items():
+        floats[register // 4] = getattr(filters, name)
+    words[regmap.SlotRecord.TOP_K // 4] = filters.top_k
+    words[regmap.SlotRecord.BIASES // 4] = len(filters.logit_bias)
+    if filters.logit_bias:
+        start, end = regmap.SlotRecord.BIAS // 4, regmap.SlotRecord.BIAS // 4 + 2 * len(filters.logit_bias)
+        words[start:end:2], floats[start + 1 : end : 2] = zip(*filters.logit_bias, strict=True)
+
+
+def _read_filters(words: NDArray[np.uint32], biases: int) -> Filters:
+    floats = words.view(np.float32)
+    start, end = regmap.SlotRecord.BIAS // 4, regmap.SlotRecord.BIAS // 4 + 2 * biases
+    tokens, values = words[start:end:2].tolist(), floats[start + 1 : end : 2].tolist()
+    return Filters(
+        logit_bias=tuple(zip(tokens, values, strict=True)),
+        top_k=int(words[regmap.SlotRecord.TOP_K // 4]),
+        **{name: float(floats[register // 4]) for name, register in _FILTER_FLOATS.items()},
+    )
 
 
 def _header(shape: Shape) -> dict[int, int]:

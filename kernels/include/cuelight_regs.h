@@ -441,8 +441,13 @@ enum cuelight_commit_kind {
 #define CUELIGHT_SEGMENT_DEVICE_BELL                    0x0040u
 #define CUELIGHT_SEGMENT_HOST_BELL                      0x0080u
 
+/* Logit bias */
+#define CUELIGHT_BIAS_SIZE                              0x0008u
+#define CUELIGHT_BIAS_TOKEN                             0x0000u
+#define CUELIGHT_BIAS_VALUE                             0x0004u
+
 /* Slot record */
-#define CUELIGHT_SLOT_RECORD_SIZE                       0x0080u
+#define CUELIGHT_SLOT_RECORD_SIZE                       0x0a00u
 #define CUELIGHT_SLOT_RECORD_REQUEST                    0x0000u
 #define CUELIGHT_SLOT_RECORD_PROMPT                     0x0004u
 #define CUELIGHT_SLOT_RECORD_LIMIT                      0x0008u
@@ -453,7 +458,19 @@ enum cuelight_commit_kind {
 #define CUELIGHT_SLOT_RECORD_FLAGS_IGNORE_EOS_WIDTH     1
 #define CUELIGHT_SLOT_RECORD_FLAGS_IGNORE_EOS_MASK      0x00000001u
 #define CUELIGHT_SLOT_RECORD_SEED                       0x0018u
-#define CUELIGHT_SLOT_RECORD_TABLE                      0x0080u
+#define CUELIGHT_SLOT_RECORD_TOP_K                      0x0020u
+#define CUELIGHT_SLOT_RECORD_TOP_P                      0x0024u
+#define CUELIGHT_SLOT_RECORD_MIN_P                      0x0028u
+#define CUELIGHT_SLOT_RECORD_REPETITION                 0x002cu
+#define CUELIGHT_SLOT_RECORD_PRESENCE                   0x0030u
+#define CUELIGHT_SLOT_RECORD_FREQUENCY                  0x0034u
+#define CUELIGHT_SLOT_RECORD_TOP_LOGPROBS               0x0038u
+#define CUELIGHT_SLOT_RECORD_BIASES                     0x003cu
+#define CUELIGHT_SLOT_RECORD_PRODUCED                   0x0040u
+#define CUELIGHT_SLOT_RECORD_BIAS                       0x0080u
+#define CUELIGHT_SLOT_RECORD_BIAS_STRIDE                0x0008u
+#define CUELIGHT_SLOT_RECORD_BIAS_COUNT                 300u
+#define CUELIGHT_SLOT_RECORD_TABLE                      0x0a00u
 #define CUELIGHT_SLOT_RECORD_TABLE_STRIDE               0x0004u
 
 /* Token ring entry */

@@ -381,6 +381,14 @@ class Segment:
     SIZE = 0x0084
 
 
+class Bias:
+    """Logit bias."""
+
+    TOKEN = 0x0000
+    VALUE = 0x0004
+    SIZE = 0x0008
+
+
 class SlotRecord:
     """Slot record."""
 
@@ -391,9 +399,21 @@ class SlotRecord:
     TEMPERATURE = 0x0010
     FLAGS = 0x0014
     SEED = 0x0018
-    TABLE = 0x0080
+    TOP_K = 0x0020
+    TOP_P = 0x0024
+    MIN_P = 0x0028
+    REPETITION = 0x002C
+    PRESENCE = 0x0030
+    FREQUENCY = 0x0034
+    TOP_LOGPROBS = 0x0038
+    BIASES = 0x003C
+    PRODUCED = 0x0040
+    BIAS = 0x0080
+    BIAS_STRIDE = 0x0008
+    BIAS_COUNT = 300
+    TABLE = 0x0A00
     TABLE_STRIDE = 0x0004
-    SIZE = 0x0080
+    SIZE = 0x0A00
 
 
 class Token:

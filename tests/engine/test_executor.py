@@ -12,6 +12,7 @@ import torch
 
 from cuelight.engine.model import Llama
 from cuelight.errors import InvalidArgument, LaneError, SegmentError
+from cuelight.filters import Filters
 from cuelight.lanes.cpu_executor import CpuExecutor
 from cuelight.lanes.faults import LaneFault
 from cuelight.lanes.types import Entry, LaneToken, PassRecord, SlotRecord, TokenStatus
@@ -144,6 +145,36 @@ def test_reseated_request_goes_on_where_it_was(executor: CpuExecutor, model: Lla
     assert lane.run(reseated)[0] == stayed.decode(23)[0]
 
 
+def test_likeliest_tokens_come_before_the_token_they_are_for(executor: CpuExecutor, model: Llama) -> None:
+    lane = Lane(executor, slot_record(3, top_logprobs=3), slot_record(4), slot_record(5, top_logprobs=1))
+    tokens, _ = lane.run(PassRecord((), (chunk(3), chunk(4), chunk(5))))
+    slots = [token.request_id & 0xFFFF for token in tokens]
+    assert slots == [3, 3, 3, 3, 4, 5, 5]
+    assert [token.finish == TokenStatus.ALTERNATIVE for token in tokens] == [True] * 3 + [False, False, True, False]
+    assert {token.position for token in tokens} == {10}
+    assert tokens[0][1:4] == tokens[3][1:4]
+    assert tokens[0].logprob > tokens[1].logprob > tokens[2].logprob
+    plain = Lane(CpuExecutor(model, BLOCKS, STAGES), *map(slot_record, (3, 4, 5)))
+    alone, _ = plain.run(PassRecord((), (chunk(3), chunk(4), chunk(5))))
+    assert alone == [token for token in tokens if token.finish != TokenStatus.ALTERNATIVE]
+
+
+@pytest.mark.parametrize("filters", [Filters(repetition_penalty=1.5), Filters(presence_penalty=2, frequency_penalty=2)])
+def test_penalties_go_on_where_a_replayed_request_was(filters: Filters, executor: CpuExecutor, model: Llama) -> None:
+    record = slot_record(3, limit=30, filters=filters)
+    lane = Lane(executor, record)
+    tokens = [lane.run(PassRecord((), (chunk(3),)))[0][0]] + [lane.decode(23)[0][0] for _ in range(29)]
+    plain = Lane(CpuExecutor(model, BLOCKS, STAGES), slot_record(3, limit=30))
+    unpenalized = [plain.run(PassRecord((), (chunk(3),)))[0][0]] + [plain.decode(23)[0][0] for _ in range(29)]
+    ids = [token.token for token in tokens]
+    assert ids != [token.token for token in unpenalized]
+    prompt = np.concatenate([record.prompt, np.array(ids[:12], np.int32)])
+    fresh = CpuExecutor(model, BLOCKS, STAGES)
+    again = Lane(fresh, slot_record(3, limit=18, prompt=prompt, produced=12, filters=filters))
+    rest = [again.run(PassRecord((), (chunk(3, 22),)))[0][0]] + [again.decode(23)[0][0] for _ in range(17)]
+    assert [token.token for token in rest] == ids[12:]
+
+
 BAD_RECORDS: dict[str, tuple[dict[str, Any], LaneFault]] = {
     "another request": ({"request_id": 9 << 16 | 3}, LaneFault.RECORD_MISMATCH),
     "no prompt": ({"prompt": np.zeros(0, np.int32)}, LaneFault.TOO_LONG),
@@ -156,6 +187,11 @@ BAD_RECORDS: dict[str, tuple[dict[str, Any], LaneFault]] = {
     "token negative": ({"prompt": np.full(10, -1, np.int32)}, LaneFault.UNKNOWN_TOKEN),
     "temperature negative": ({"temperature": -0.5}, LaneFault.BAD_SAMPLING),
     "temperature no number": ({"temperature": float("nan")}, LaneFault.BAD_SAMPLING),
+    "filter out of range": ({"filters": Filters(top_p=0.0)}, LaneFault.BAD_SAMPLING),
+    "filter no number": ({"filters": Filters(repetition_penalty=float("nan"))}, LaneFault.BAD_SAMPLING),
+    "bias of an unknown token": ({"filters": Filters(logit_bias=((320, 1.0),))}, LaneFault.BAD_SAMPLING),
+    "too many alternatives": ({"top_logprobs": 21}, LaneFault.BAD_SAMPLING),
+    "nothing but produced tokens": ({"produced": 10}, LaneFault.BAD_SAMPLING),
     "temperature infinite": ({"temperature": float("inf")}, LaneFault.BAD_SAMPLING),
 }
 

@@ -27,6 +27,7 @@ from cuelight.errors import (
     UnknownGroup,
     UnknownTier,
 )
+from cuelight.filters import Filters
 from cuelight.lanes.port import LanePort
 from cuelight.lanes.types import Dispatch, TokenStatus
 from cuelight.regmap import (
@@ -196,6 +197,10 @@ def test_both_groups_run_at_once(device: Device) -> None:
         ({"temperature": float("nan")}, InvalidArgument),
         ({"seed": 1 << 64}, InvalidArgument),
         ({"seed": -1}, InvalidArgument),
+        ({"top_logprobs": 21}, InvalidArgument),
+        ({"top_logprobs": -1}, InvalidArgument),
+        ({"filters": Filters(top_k=-1)}, InvalidArgument),
+        ({"filters": Filters(logit_bias=tuple((token, 1.0) for token in range(301)))}, InvalidArgument),
     ],
 )
 def test_what_cannot_be_right_is_refused_before_the_device_hears_of_it(

@@ -16,6 +16,7 @@ import pytest
 
 from cuelight import regmap
 from cuelight.errors import DeviceClosed, InvalidArgument, SegmentError, Timeout
+from cuelight.filters import MAX_BIASES, NO_FILTERS, Filters
 from cuelight.lanes.port import LanePort, next_sequence
 from cuelight.lanes.types import Dispatch, Entry, LaneToken, PassRecord, SlotRecord, TokenStatus
 from cuelight.segment import Segment, Shape
@@ -229,13 +230,28 @@ def test_slot_record_survives_the_trip(segment: Segment, port: LanePort) -> None
         temperature=0.75,
         seed=0xFEDC_BA98_7654_3210,
         ignore_eos=True,
+        filters=Filters(
+            logit_bias=tuple((7 * index, 0.5 * index - 75) for index in range(MAX_BIASES)),
+            repetition_penalty=1.25,
+            presence_penalty=-0.5,
+            frequency_penalty=1.5,
+            top_k=40,
+            top_p=0.875,
+            min_p=0.0625,
+        ),
+        top_logprobs=20,
+        produced=4,
     )
     segment.write_slot_record(63, record)
     copy = port.slot_record(63)
     assert copy.prompt.tolist() == record.prompt.tolist()
     assert copy.block_table.tolist() == [3, 1, 2]
-    for name in ("request_id", "limit", "temperature", "seed", "ignore_eos"):
+    for name in ("request_id", "limit", "temperature", "seed", "ignore_eos", "filters", "top_logprobs", "produced"):
         assert getattr(copy, name) == getattr(record, name)
+    # A plain request that comes later finds nothing of it.
+    segment.write_slot_record(63, SlotRecord(0x0006_003F, record.prompt, 12, record.block_table))
+    plain = port.slot_record(63)
+    assert (plain.filters, plain.top_logprobs, plain.produced) == (NO_FILTERS, 0, 0)
 
 
 def test_slot_record_that_does_not_fit_or_is_not_there_is_refused(segment: Segment, port: LanePort) -> None:
@@ -244,16 +260,20 @@ def test_slot_record_that_does_not_fit_or_is_not_there_is_refused(segment: Segme
         segment.write_slot_record(0, SlotRecord(1 << 16, long, 1, long[:1]))
     with pytest.raises(InvalidArgument, match="block table of at most 4, not 5"):
         segment.write_slot_record(0, SlotRecord(1 << 16, long[:1], 1, long[:5]))
+    biases = Filters(logit_bias=tuple((token, 1.0) for token in range(MAX_BIASES + 1)))
+    with pytest.raises(InvalidArgument, match="logit bias of at most 300, not 301"):
+        segment.write_slot_record(0, SlotRecord(1 << 16, long[:1], 1, long[:1], filters=biases))
     with pytest.raises(SegmentError, match="Slot 0 has no record"):
         port.slot_record(0)
     with pytest.raises(InvalidArgument, match="Slot 64 does not exist"):
         port.slot_record(64)
 
 
-def test_slot_record_with_lengths_beyond_its_room_is_refused(segment: Segment, port: LanePort) -> None:
+@pytest.mark.parametrize("register", [regmap.SlotRecord.PROMPT, regmap.SlotRecord.BLOCKS, regmap.SlotRecord.BIASES])
+def test_slot_record_with_lengths_beyond_its_room_is_refused(segment: Segment, port: LanePort, register: int) -> None:
     segment.write_slot_record(1, SlotRecord(0x1_0001, np.ones(1, np.int32), 1, np.ones(1, np.int32)))
     with open(segment.path, "r+b") as file:
-        file.seek(SHAPE.records + SHAPE.record_stride + regmap.SlotRecord.PROMPT)
+        file.seek(SHAPE.records + SHAPE.record_stride + register)
         file.write(struct.pack("<I", 0xFFFF_FFFF))
     with pytest.raises(SegmentError, match="longer than a record"):
         port.slot_record(1)

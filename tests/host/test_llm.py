@@ -1,5 +1,6 @@
 """Text through the twin and lane processes, on a small random model: many at once, and what goes wrong."""
 
+import json
 import os
 import random
 import shutil
@@ -7,6 +8,7 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -182,6 +184,48 @@ def test_samples_are_those_that_their_seeds_give_alone(llm: LLM) -> None:
     assert_at_rest(llm.device)
 
 
+def test_filters_and_alternatives_reach_the_lane_and_come_back(llm: LLM) -> None:
+    plain = llm.generate("cde", 12, top_logprobs=20)
+    plain.text(WAIT_S)
+    for token in plain.request.received:
+        assert len(token.alternatives) == 20
+        best, logprob = token.alternatives[0]
+        assert best == token.token
+        assert logprob == pytest.approx(token.logprob, abs=1e-6)
+        assert sorted(token.alternatives, key=lambda pair: -pair[1]) == list(token.alternatives)
+    second = plain.request.received[0].alternatives[1][0]
+    forced = llm.generate("cde", 4, logit_bias={second: 100.0}, temperature=1.0, top_k=1)
+    forced.text(WAIT_S)
+    assert {token.token for token in forced.request.received} == {second}
+    assert forced.request.received[0].alternatives == ()
+    # The logarithm is of the model's own probability, whatever the bias.
+    assert forced.request.received[0].logprob == pytest.approx(plain.request.received[0].alternatives[1][1], abs=1e-4)
+    narrow = llm.generate("cde", 12, temperature=5.0, seed=3, top_k=1)
+    narrow.text(WAIT_S)
+    assert [token.token for token in narrow.request.received] == [token.token for token in plain.request.received]
+
+
+def test_a_model_s_own_settings_hold_once_until_a_request_has_its_own(model: Path, tmp_path: Path) -> None:
+    shutil.copytree(model, tmp_path / "model")
+    own = {"do_sample": True, "temperature": 1.5, "top_k": 1, "repetition_penalty": 1.6}
+    (tmp_path / "model" / "generation_config.json").write_text(json.dumps(own))
+    with open_llm(model, lanes=1) as plain, open_llm(tmp_path / "model", lanes=1) as configured:
+
+        def tokens(llm: LLM, **arguments: float) -> list[int]:
+            stream = llm.generate("cdcd", 20, **arguments)  # type: ignore[arg-type]
+            stream.text(WAIT_S)
+            return [token.token for token in stream.request.received]
+
+        penalized = tokens(plain, repetition_penalty=1.6)
+        assert penalized != tokens(plain)
+        # Twice the penalty would be 2.56.
+        assert penalized != tokens(plain, repetition_penalty=2.56)
+        assert tokens(configured) == tokens(configured, repetition_penalty=1.6) == penalized
+        assert tokens(configured, repetition_penalty=1.0) == tokens(plain)
+        wide = tokens(configured, top_k=0, seed=4)
+        assert wide == tokens(plain, repetition_penalty=1.6, temperature=1.5, seed=4) != penalized
+
+
 @pytest.mark.parametrize(
     ("prompt", "arguments", "error"),
     [
@@ -191,14 +235,17 @@ def test_samples_are_those_that_their_seeds_give_alone(llm: LLM) -> None:
         ("a", {"tier": 4}, UnknownTier),
         ("a", {"max_new_tokens": 0}, InvalidArgument),
         ("a", {"temperature": -1.0}, InvalidArgument),
+        ("a", {"top_p": 0.0}, InvalidArgument),
+        ("a", {"top_q": 1}, InvalidArgument),
+        ("a", {"logit_bias": dict.fromkeys(range(301), 1.0)}, InvalidArgument),
         ([{"role": "user", "content": "Hello"}], {}, ChatTemplateError),
     ],
 )
 def test_what_cannot_be_right_is_refused_in_a_sentence(
-    llm: LLM, prompt: str, arguments: dict[str, float], error: type[CuelightError]
+    llm: LLM, prompt: str, arguments: dict[str, Any], error: type[CuelightError]
 ) -> None:
     with pytest.raises(error) as refusal:
-        llm.generate(prompt, **arguments)  # type: ignore[arg-type]
+        llm.generate(prompt, **arguments)
     assert str(refusal.value).endswith(".")
     assert "\n" not in str(refusal.value)
     assert_at_rest(llm.device)

@@ -44,6 +44,20 @@ def test_a_repeated_token_is_dropped_and_a_missing_one_is_the_lanes_error() -> N
     assert request.finish is Finish.END_OF_TEXT
 
 
+def test_alternatives_belong_to_the_token_that_follows_them() -> None:
+    request = make_request()
+    # A lane that starts again repeats some, and is behind at first.
+    for position, token, logprob in ((5, 9, -0.1), (5, 8, -2.0), (5, 9, -0.1), (6, 3, -1.0)):
+        request.propose(position, token, logprob)
+    request.deliver(5, 9, -0.1, None)
+    request.propose(5, 9, -0.1)
+    request.deliver(5, 9, -0.1, None)
+    request.deliver(6, 4, -0.5, None)
+    request.propose(7, 2, -0.3)
+    request.deliver(7, 2, -0.3, Finish.LENGTH)
+    assert [token.alternatives for token in request.received] == [((9, -0.1), (8, -2.0)), (), ((2, -0.3),)]
+
+
 def test_a_wait_ends_in_time_and_leaves_the_request_alive() -> None:
     request = make_request()
     for wait in (lambda: next(request.tokens(0.01)), lambda: request.result(0.01), lambda: request.wait(0.01)):

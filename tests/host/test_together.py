@@ -13,7 +13,7 @@ from cuelight.errors import InvalidArgument, NoKvCredit, Timeout
 from cuelight.stream import Stream
 
 from .checks import WAIT_S, assert_at_rest
-from .lane import STAGES, InstantLane, expected_token
+from .lane import STAGES, InstantLane, expected_tokens
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_more_than_there_is_room_for_wait_for_those_before(device: Device) -> No
         if event.stream:
             ended.append(event.index)
     assert sorted(ended) == list(range(16))
-    assert texts == [decode([expected_token([index + 1], at + 1) for at in range(30)]) for index in range(16)]
+    assert texts == [decode(expected_tokens([index + 1], 30)) for index in range(16)]
     assert_at_rest(device)
     lane.stop()
 

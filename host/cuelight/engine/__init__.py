@@ -6,9 +6,11 @@ config     what a model directory says about the model's shape
 rope       rotary embeddings and their scaling rules
 cache      the KV cache: layer x head group x position block
 model      embedding, layers, head over rows of many requests
-sampling   greedy and temperature, random numbers keyed by (seed, position)
+sampling   greedy or at random, random numbers keyed by (seed, position)
+shaping    logit bias, penalties, top-k, top-p, min-p
+defaults   how a model wants its tokens chosen
 tokenizer  text <-> token ids
 chat       messages -> prompt, by the model's own template
 
-Only cache, model and sampling need torch; import what you need from its module.
+Only cache, model, sampling and shaping need torch; import what you need from its module.
 """

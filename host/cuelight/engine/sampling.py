@@ -1,17 +1,23 @@
-"""Choosing tokens: greedy or by temperature, with random numbers that depend on seed and position only."""
+"""Choosing tokens: greedy or at random under filters, with random numbers that depend on seed and position only."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-__all__ = ["Choice", "philox", "sample", "uniform"]
+from cuelight.engine.shaping import adjust, truncate
+from cuelight.filters import NO_FILTERS, Filters
+
+__all__ = ["Choice", "likeliest", "philox", "sample", "uniform"]
 
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
 _WORD = 0xFFFFFFFF
+_NO_TEXT = np.empty(0, np.int32)
 
 
 class Choice(NamedTuple):
@@ -25,11 +31,20 @@ class Choice(NamedTuple):
         64 bits.
     position
         Position in its sequence of the token to be chosen.
+    filters
+        What shapes the choice beyond temperature.
+    text
+        Token ids so far, shape (position,); looked at only by penalties.
+    prompt
+        How many of them, from the first, are the prompt.
     """
 
     temperature: float
     seed: int
     position: int
+    filters: Filters = NO_FILTERS
+    text: NDArray[np.int32] = _NO_TEXT
+    prompt: int = 0
 
 
 def philox(counter: Sequence[int], key: Sequence[int]) -> tuple[int, int, int, int]:
@@ -78,15 +93,49 @@ def sample(logits: torch.Tensor, choices: Sequence[Choice]) -> tuple[list[int], 
         Natural logarithms of their probabilities under the model, before temperature.
     """
     tokens = logits.argmax(dim=1)
-    for row, choice in enumerate(choices):
-        if choice.temperature > 0:
-            tokens[row] = _draw(logits[row], choice)
+    if shaped := [row for row, choice in enumerate(choices) if choice.temperature > 0 or choice.filters.adjusts]:
+        tokens[shaped] = _choose(logits[shaped].double(), [choices[row] for row in shaped])
     logprobs = logits.gather(1, tokens.unsqueeze(1)).squeeze(1) - logits.logsumexp(dim=1)
     return tokens.tolist(), logprobs.tolist()
 
 
-def _draw(logits: torch.Tensor, choice: Choice) -> int:
-    scaled = (logits.double() - logits.max()) / choice.temperature
-    cumulated = torch.softmax(scaled, dim=0).cumsum(dim=0)
-    point = uniform(choice.seed, choice.position) * cumulated[-1]
-    return int(torch.searchsorted(cumulated, point, right=True).clamp_(max=len(logits) - 1))
+@torch.inference_mode()
+def likeliest(logits: torch.Tensor, count: int) -> list[list[tuple[int, float]]]:
+    """The likeliest tokens of each row under the model itself, before temperature and filters.
+
+    Returns
+    -------
+    list
+        For each row `count` ids, the likeliest first, with the natural logarithms of their probabilities.
+    """
+    top = logits.topk(min(count, logits.shape[1]), dim=1)
+    logprobs = top.values - logits.logsumexp(dim=1, keepdim=True)
+    return [list(zip(*row, strict=True)) for row in zip(top.indices.tolist(), logprobs.tolist(), strict=True)]
+
+
+def _choose(scores: torch.Tensor, choices: Sequence[Choice]) -> torch.Tensor:
+    if any(choice.filters.adjusts for choice in choices):
+        scores = adjust(
+            scores,
+            [choice.filters for choice in choices],
+            [choice.text for choice in choices],
+            [choice.prompt for choice in choices],
+        )
+    tokens = scores.argmax(dim=1)
+    if drawn := [row for row, choice in enumerate(choices) if choice.temperature > 0]:
+        tokens[drawn] = _draw(scores[drawn], [choices[row] for row in drawn])
+    return tokens
+
+
+def _draw(scores: torch.Tensor, choices: Sequence[Choice]) -> torch.Tensor:
+    temperatures = torch.tensor([[choice.temperature] for choice in choices], dtype=torch.float64)
+    scores = scores.sub_(scores.amax(dim=1, keepdim=True)).div_(temperatures)
+    if any(choice.filters.truncates for choice in choices):
+        scores = truncate(scores, [choice.filters for choice in choices])
+    cumulated = torch.softmax(scores, dim=1).cumsum(dim=1)
+    total = cumulated[:, -1:]
+    points = total * torch.tensor([[uniform(choice.seed, choice.position)] for choice in choices], dtype=torch.float64)
+    # Rounding must not lift a point to the end: the last tokens may be ones that were left out.
+    points = torch.minimum(points, torch.nextafter(total, torch.zeros_like(total)))
+    # Logits that are no numbers lead beyond the end; their log probability tells.
+    return torch.searchsorted(cumulated, points, right=True).squeeze(1).clamp_(max=scores.shape[1] - 1)

@@ -9,13 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from cuelight.engine.batch import Batch, Span
 from cuelight.engine.cache import KvCache
 from cuelight.engine.config import blocks_for, layer_ranges
 from cuelight.engine.model import Llama
-from cuelight.engine.sampling import Choice, sample
-from cuelight.errors import CuelightError, LaneError
+from cuelight.engine.sampling import Choice, likeliest, sample
+from cuelight.errors import CuelightError, InvalidArgument, LaneError
+from cuelight.filters import check_top_logprobs
 from cuelight.lanes.faults import LaneFault
 from cuelight.lanes.types import Entry, LaneToken, PassRecord, SlotRecord, TokenStatus
 
@@ -41,11 +43,34 @@ class StageResult(NamedTuple):
 
 @dataclass(slots=True)
 class Tenant:
-    """A request the lane has taken in; `token` is its latest, at `position`, not yet run through the model."""
+    """A request the lane has taken in; `token` is its latest, at `position`, not yet run through the model.
+
+    `text` holds all its tokens where penalties need them, shape (prompt + limit,), int32; nothing otherwise.
+    """
 
     record: SlotRecord
+    text: NDArray[np.int32]
     token: int = 0
     position: int = 0
+
+    @classmethod
+    def of(cls, record: SlotRecord) -> Tenant:
+        """Take a request in."""
+        rows = len(record.prompt)
+        text = np.empty(rows + record.limit if record.filters.penalizes else 0, np.int32)
+        text[:rows] = record.prompt[: len(text)]
+        return cls(record, text)
+
+    def choice(self, position: int) -> Choice:
+        """How its token at `position` is chosen."""
+        record = self.record
+        prompt = len(record.prompt) - record.produced
+        return Choice(record.temperature, record.seed, position, record.filters, self.text[:position], prompt)
+
+    def accept(self, token: int, position: int) -> None:
+        """Note the token that was chosen."""
+        self.token, self.position = token, position
+        self.text[position : position + 1] = token
 
 
 class Row(NamedTuple):
@@ -140,7 +165,7 @@ class CpuExecutor:
                 tokens.append(_failure(entry.request_id, taken))
                 finished.append(entry.seat)
             else:
-                self._tenants[entry.slot] = Tenant(taken)
+                self._tenants[entry.slot] = Tenant.of(taken)
         return StageResult(tuple(tokens), tuple(finished))
 
     def _read(self, entry: Entry, slot_record_of: Callable[[int], SlotRecord]) -> SlotRecord | LaneFault:
@@ -164,9 +189,7 @@ class CpuExecutor:
             return LaneFault.KV_BLOCKS
         if record.prompt.min() < 0 or record.prompt.max() >= config.vocabulary:
             return LaneFault.UNKNOWN_TOKEN
-        if not 0 <= record.temperature < math.inf:
-            return LaneFault.BAD_SAMPLING
-        return None
+        return None if _samples_well(record, config.vocabulary) else LaneFault.BAD_SAMPLING
 
     def _begin(self, record: PassRecord) -> StageResult:
         tokens, finished = [], []
@@ -212,11 +235,9 @@ class CpuExecutor:
             return StageResult((), ())
         rows = self._pass.rows
         hidden = self._pass.hidden[[self._pass.batch.last_rows[row.span] for row in rows]]
-        records = [row.tenant.record for row in rows]
-        choices = [
-            Choice(record.temperature, record.seed, row.position) for row, record in zip(rows, records, strict=True)
-        ]
-        chosen, logprobs = sample(self._model.logits(hidden), choices)
+        logits = self._model.logits(hidden)
+        chosen, logprobs = sample(logits, [row.tenant.choice(row.position) for row in rows])
+        alternatives = _alternatives(logits, rows)
         tokens, finished = [], []
         for row, token, logprob in zip(rows, chosen, logprobs, strict=True):
             request_id = row.tenant.record.request_id
@@ -225,7 +246,8 @@ class CpuExecutor:
                 finished.append(row.seat)
                 continue
             status = self._status(row, token)
-            row.tenant.token, row.tenant.position = token, row.position
+            row.tenant.accept(token, row.position)
+            tokens.extend(alternatives.get(row.seat, ()))
             tokens.append(LaneToken(request_id, row.position, token, logprob, status))
             if status is not TokenStatus.MORE:
                 finished.append(row.seat)
@@ -238,6 +260,32 @@ class CpuExecutor:
         if row.position - len(record.prompt) + 1 >= record.limit:
             return TokenStatus.LENGTH
         return TokenStatus.MORE
+
+
+def _samples_well(record: SlotRecord, vocabulary: int) -> bool:
+    try:
+        record.filters.check()
+        check_top_logprobs(record.top_logprobs)
+    except InvalidArgument:
+        return False
+    known = all(token < vocabulary for token, _ in record.filters.logit_bias)
+    return known and 0 <= record.temperature < math.inf and record.produced < len(record.prompt)
+
+
+def _alternatives(logits: torch.Tensor, rows: list[Row]) -> dict[int, list[LaneToken]]:
+    """Likeliest tokens by seat, where they were asked for."""
+    asking = [(place, row) for place, row in enumerate(rows) if row.tenant.record.top_logprobs]
+    if not asking:
+        return {}
+    most = max(row.tenant.record.top_logprobs for _, row in asking)
+    found = likeliest(logits[[place for place, _ in asking]], most)
+    return {
+        row.seat: [
+            LaneToken(row.tenant.record.request_id, row.position, token, logprob, TokenStatus.ALTERNATIVE)
+            for token, logprob in top[: row.tenant.record.top_logprobs]
+        ]
+        for (_, row), top in zip(asking, found, strict=True)
+    }
 
 
 def _failure(request_id: int, fault: LaneFault) -> LaneToken:

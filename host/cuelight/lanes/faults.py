@@ -23,7 +23,7 @@ class LaneFault(enum.IntEnum):
     """The prompt has a token id outside the vocabulary."""
 
     BAD_SAMPLING = 5
-    """The temperature is negative or no number."""
+    """The temperature is negative or no number, a filter is out of range, or a bias names an unknown token."""
 
     BAD_CHUNK = 6
     """A chunk lies outside the prompt, or its request was never taken in."""

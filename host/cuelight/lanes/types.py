@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cuelight.filters import NO_FILTERS, Filters
+
 __all__ = ["Dispatch", "Entry", "LaneToken", "PassRecord", "SlotRecord", "TokenStatus"]
 
 
@@ -103,6 +105,12 @@ class SlotRecord:
         64 bits; random numbers are keyed by (seed, position).
     ignore_eos
         Go on after end of text.
+    filters
+        What shapes the choice of tokens beyond temperature.
+    top_logprobs
+        Likeliest tokens to report with each token.
+    produced
+        How many of the prompt's last tokens the model made before; to penalties they are text.
     """
 
     request_id: int
@@ -112,6 +120,9 @@ class SlotRecord:
     temperature: float = 0.0
     seed: int = 0
     ignore_eos: bool = False
+    filters: Filters = NO_FILTERS
+    top_logprobs: int = 0
+    produced: int = 0
 
 
 class TokenStatus(enum.IntEnum):
@@ -122,6 +133,8 @@ class TokenStatus(enum.IntEnum):
     LENGTH = 2
     LANE_ERROR = 3
     """The token is an error code."""
+    ALTERNATIVE = 4
+    """One of the likeliest tokens at a position; the token chosen there follows."""
 
 
 class LaneToken(NamedTuple):
