@@ -13,7 +13,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import LlamaForCausalLM
 
 from cuelight.engine.batch import Batch, Span
 from cuelight.engine.cache import KvCache
@@ -23,7 +22,7 @@ from cuelight.engine.gguf import GgufFile
 from cuelight.engine.model import Llama
 from cuelight.errors import CuelightError, ModelFileError, UnsupportedModel
 
-from .tiny import write_gguf
+from .tiny import FAMILIES, write_gguf
 
 
 @pytest.fixture(scope="module")
@@ -45,12 +44,18 @@ def test_reader_agrees_with_the_gguf_package(whole: Path) -> None:
             np.testing.assert_array_equal(file.load(tensor.name), expected)
 
 
-def test_converted_model_runs_in_transformers_and_here_alike(whole: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
+def test_converted_model_runs_in_transformers_and_here_alike(family: str, tmp_path: Path) -> None:
     shares: list[float] = []
-    convert(whole, tmp_path, lambda what, share: shares.append(share))
+    fields: Any = {"general.architecture": family}
+    write_gguf(tmp_path / "tiny.gguf", **fields)
+    convert(tmp_path / "tiny.gguf", tmp_path, lambda what, share: shares.append(share))
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
-    reference: Any = LlamaForCausalLM.from_pretrained(tmp_path)
+    reference: Any = FAMILIES[family][1].from_pretrained(tmp_path)
+    # Nothing was lost: transformers would have drawn at random what it misses.
+    with GgufFile(tmp_path / "tiny.gguf") as file:
+        assert len(file.tensors) == len(reference.state_dict()) - 1
     model = Llama.load(tmp_path)
     tokens = np.arange(90, dtype=np.int32)
     batch = Batch([Span(tokens, 0, np.array([1, 0], np.int32))], model.config)
@@ -59,6 +64,29 @@ def test_converted_model_runs_in_transformers_and_here_alike(whole: Path, tmp_pa
     with torch.inference_mode():
         expected = reference(torch.tensor(tokens[None].astype(np.int64))).logits[0]
     torch.testing.assert_close(logits, expected, rtol=0, atol=1e-3)
+
+
+def test_rows_of_q_and_k_are_reordered_for_llama_only(tmp_path: Path) -> None:
+    for family in ("llama", "qwen2", "qwen3"):
+        folder = tmp_path / family
+        folder.mkdir()
+        fields: Any = {"general.architecture": family}
+        write_gguf(folder / "tiny.gguf", **fields)
+        convert(folder / "tiny.gguf", folder)
+        model = FAMILIES[family][1].from_pretrained(folder)
+        with GgufFile(folder / "tiny.gguf") as file:
+            stored = torch.from_numpy(file.load("blk.0.attn_k.weight"))
+        taken = model.model.layers[0].self_attn.k_proj.weight.detach()
+        expected = stored.view(2, 8, 2, 64).transpose(1, 2).reshape(32, 64) if family == "llama" else stored
+        assert torch.equal(taken, expected)
+
+
+def test_tensors_of_another_family_are_refused(tmp_path: Path) -> None:
+    fields: Any = {"general.architecture": "qwen2"}
+    write_gguf(tmp_path / "odd.gguf", **fields)
+    content = (tmp_path / "odd.gguf").read_bytes()
+    (tmp_path / "odd.gguf").write_bytes(content.replace(b"blk.0.attn_q.bias", b"blk.0.ffn_up.bias"))
+    assert "ffn_up.bias" in refuse(tmp_path / "odd.gguf", tmp_path / "out", UnsupportedModel)
 
 
 @pytest.mark.parametrize(

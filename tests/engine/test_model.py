@@ -83,6 +83,35 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "nine heads and three": {"hidden_size": 72, "num_attention_heads": 9, "num_key_value_heads": 3, "head_dim": 64},
     "tied": {"tie_word_embeddings": True},
     "wide heads": {"head_dim": 32},
+    "mistral": {"family": "mistral", "sliding_window": None},
+    "qwen2": {"family": "qwen2"},
+    "qwen2, tied, a window that is not used": {
+        "family": "qwen2",
+        "tie_word_embeddings": True,
+        "sliding_window": 64,
+        "use_sliding_window": False,
+    },
+    "qwen2, nine heads and three": {
+        "family": "qwen2",
+        "hidden_size": 72,
+        "num_attention_heads": 9,
+        "num_key_value_heads": 3,
+        "head_dim": 8,
+    },
+    "qwen3": {"family": "qwen3"},
+    "qwen3, wide heads, tied": {"family": "qwen3", "head_dim": 64, "tie_word_embeddings": True},
+    "qwen3, two head groups": {
+        "family": "qwen3",
+        "num_attention_heads": 32,
+        "num_key_value_heads": 16,
+        "head_dim": 8,
+        "rope_parameters": {
+            "rope_type": "yarn",
+            "rope_theta": 1e6,
+            "factor": 4.0,
+            "original_max_position_embeddings": 64,
+        },
+    },
     "linear": {"rope_parameters": {"rope_type": "linear", "rope_theta": 10_000.0, "factor": 4.0}},
     "dynamic": {"rope_parameters": {"rope_type": "dynamic", "rope_theta": 10_000.0, "factor": 2.0}},
     "llama3": {
@@ -116,6 +145,36 @@ VARIANTS: dict[str, dict[str, Any]] = {
         }
     },
 }
+
+
+@pytest.mark.parametrize("family", ["mistral", "qwen2", "qwen3"])
+def test_families_decode_in_company_as_transformers_does(family: str, tmp_path: Path) -> None:
+    shape: dict[str, Any] = {"sliding_window": None} if family == "mistral" else {}
+    reference = save_model(tmp_path, family=family, **shape)
+    model = WatchedLlama.load(tmp_path)
+    assert isinstance(model, WatchedLlama)
+    random = np.random.default_rng(7)
+    parts = [
+        Part(random.integers(3, 320, rows).tolist(), 20, arrival=2 * index, chunks=(16, 8))
+        for index, rows in enumerate((5, 40, 70))
+    ]
+    play(model, parts, stages=5)
+    for part in parts:
+        compare_with_reference(part, reference)
+
+
+@pytest.mark.parametrize("family", ["qwen2", "qwen3"])
+def test_what_sets_a_family_apart_counts(family: str, tmp_path: Path) -> None:
+    reference = save_model(tmp_path, family=family)
+    tokens = np.arange(5, 45, dtype=np.int32)
+    with torch.no_grad():
+        for name, weight in reference.named_parameters():
+            if name.endswith(("bias", "q_norm.weight", "k_norm.weight")):
+                weight.mul_(1.5)
+        changed = reference(torch.tensor(tokens[None].astype(np.int64))).logits[0]
+    assert float((run(Llama.load(tmp_path), tokens, stages=4) - changed).abs().max()) > 0.1
+    reference.save_pretrained(tmp_path)
+    torch.testing.assert_close(run(Llama.load(tmp_path), tokens, stages=4), changed, rtol=0, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -154,8 +213,9 @@ def test_stages_split_the_layers_without_changing_anything(tmp_path: Path) -> No
     assert all(torch.equal(result, results[0]) for result in results)
 
 
-def test_rows_split_over_threads_give_the_same_within_rounding(tmp_path: Path) -> None:
-    save_model(tmp_path)
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
+def test_rows_split_over_threads_give_the_same_within_rounding(family: str, tmp_path: Path) -> None:
+    save_model(tmp_path, family=family)
     tokens = np.arange(30, dtype=np.int32)
     one = run(Llama.load(tmp_path), tokens, stages=4)
     torch.set_num_threads(2)

@@ -138,6 +138,19 @@ def test_llama3_rule_keeps_three_digits_together() -> None:
     assert tokenizer.encode("12312").tokens == ["<s>", "123", "12"]
 
 
+def test_qwen2_rule_parts_digits_and_composes_accents() -> None:
+    tokens = ["<s>", *byte_letters().values(), "12", "\u00c3\u00a9"]
+    fields = {
+        "tokenizer.ggml.pre": "qwen2",
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": [3, *([1] * 258)],
+        "tokenizer.ggml.merges": ["1 2", "\u00c3 \u00a9"],
+    }
+    tokenizer = tokenizer_from_metadata(metadata(**fields), Path("a.gguf"))
+    assert tokenizer.encode("12").tokens == ["1", "2"]
+    assert tokenizer.encode("e\u0301").tokens == ["\u00c3\u00a9"]
+
+
 @pytest.mark.parametrize(
     ("fields", "error"),
     [

@@ -8,7 +8,24 @@ from typing import Any
 import gguf
 import numpy as np
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+FAMILIES: dict[str, tuple[Any, Any]] = {
+    "llama": (LlamaConfig, LlamaForCausalLM),
+    "mistral": (MistralConfig, MistralForCausalLM),
+    "qwen2": (Qwen2Config, Qwen2ForCausalLM),
+    "qwen3": (Qwen3Config, Qwen3ForCausalLM),
+}
+
 
 SHAPE: dict[str, Any] = {
     "vocab_size": 320,
@@ -28,19 +45,22 @@ SHAPE: dict[str, Any] = {
 }
 
 
-def make_model(seed: int = 0, **shape: Any) -> Any:
-    """A random Llama in float32."""
+def make_model(seed: int = 0, family: str = "llama", **shape: Any) -> Any:
+    """A random model in float32, a Llama unless told otherwise."""
     torch.manual_seed(seed)
-    model: Any = LlamaForCausalLM(LlamaConfig(**(SHAPE | shape)))
+    config, kind = FAMILIES[family]
+    model = kind(config(**(SHAPE | shape)))
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if "norm" in name:
                 weight.uniform_(0.5, 1.5)
+            elif name.endswith("bias"):
+                weight.normal_(0, 0.5)
     return model.float().eval()
 
 
 def save_model(directory: Path, seed: int = 0, *, dtype: torch.dtype = torch.float32, **shape: Any) -> Any:
-    """Save a random Llama in the Hugging Face layout; returns it as it was saved, in float32."""
+    """Save a random model in the Hugging Face layout; returns it as it was saved, in float32."""
     model = make_model(seed, **shape).to(dtype)
     model.save_pretrained(directory)
     return model.float()
@@ -56,7 +76,8 @@ def write_gguf(path: Path, seed: int = 0, **fields: Any) -> None:
     seed
         Of the tensors.
     **fields
-        Metadata to put in place of, or beside, the usual ones; None leaves one out.
+        Metadata to put in place of, or beside, the usual ones; None leaves one out. With another
+        general.architecture, those of llama are renamed and its own tensors added.
     """
     random = np.random.default_rng(seed)
     texts = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *(chr(0x21 + index) for index in range(93)), "ab"]
@@ -76,8 +97,10 @@ def write_gguf(path: Path, seed: int = 0, **fields: Any) -> None:
         "tokenizer.ggml.merges": ["a b"],
         "tokenizer.ggml.eos_token_id": 2,
     } | fields
-    writer = gguf.GGUFWriter(path, str(metadata.pop("general.architecture", "llama")))
-    for key, value in metadata.items():
+    family = str(metadata.pop("general.architecture", "llama"))
+    writer = gguf.GGUFWriter(path, family)
+    for plain_key, value in metadata.items():
+        key = plain_key.replace("llama.", f"{family}.")
         if isinstance(value, str):
             writer.add_string(key, value)
         elif isinstance(value, list):
@@ -102,6 +125,12 @@ def write_gguf(path: Path, seed: int = 0, **fields: Any) -> None:
         add(f"{name}.attn_k.weight", 32, 64, kind=quantized)
         add(f"{name}.attn_v.weight", 32, 64, kind=quantized)
         add(f"{name}.attn_output.weight", 64, 64, kind=quantized)
+        if family == "qwen2":
+            for part, rows in (("q", 64), ("k", 32), ("v", 32)):
+                add(f"{name}.attn_{part}.bias", rows)
+        if family == "qwen3":
+            for part in "qk":
+                add(f"{name}.attn_{part}_norm.weight", 16)
         add(f"{name}.ffn_gate.weight", 96, 64, kind=quantized)
         add(f"{name}.ffn_up.weight", 96, 64, kind=quantized)
         add(f"{name}.ffn_down.weight", 64, 96, kind=quantized)

@@ -1,4 +1,4 @@
-"""The engine: models of the Llama family in float32, as the CPU lane runs them.
+"""The engine: models of the Llama family, Qwen2 and Qwen3 included, as the CPU lane runs them.
 
 weights    a name or a path -> a model directory (Hugging Face layout)
 gguf       a GGUF file -> a model directory

@@ -25,12 +25,12 @@ __all__ = [
 END_TEXTS = ("<|endoftext|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|end|>", "<|EOT|>", "</s>")
 """Special tokens that end a text whatever else a model's files say."""
 
-_ARCHITECTURES = ("llama", "mistral")
+_ARCHITECTURES = ("llama", "mistral", "qwen2", "qwen3")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """Shape of a Llama-family model.
+    """Shape of a model of the Llama family, Qwen2 and Qwen3 included.
 
     Parameters
     ----------
@@ -46,6 +46,10 @@ class ModelConfig:
         Rotary embedding.
     tied
         The output head is the embedding.
+    qkv_bias
+        The projections to q, k and v add a bias (Qwen2).
+    qk_norm
+        Each head of q and k is normalized before its rotation (Qwen3).
     bos_id
         Token that opens a text, if the model has one.
     eos_ids
@@ -63,6 +67,8 @@ class ModelConfig:
     norm_eps: float
     rope: Rope
     tied: bool
+    qkv_bias: bool
+    qk_norm: bool
     bos_id: int | None
     eos_ids: frozenset[int]
 
@@ -126,6 +132,8 @@ def load_config(directory: Path) -> ModelConfig:
         if (value := fields.get(name, plain)) != plain:
             raise UnsupportedModel(f"{path} has {name} = {value!r}; this engine runs models with {plain!r} only.")
     window, context = fields.get("sliding_window"), fields.get("max_position_embeddings")
+    if family in ("qwen2", "qwen3") and not fields.get("use_sliding_window"):
+        window = None
     if window is not None and isinstance(context, int) and window < context:
         raise UnsupportedModel(f"{path} asks for a sliding window of {window} positions; take a model without one.")
     try:
@@ -137,11 +145,13 @@ def load_config(directory: Path) -> ModelConfig:
             layers=int(fields["num_hidden_layers"]),
             heads=heads,
             kv_heads=int(fields.get("num_key_value_heads") or heads),
-            head_dim=int(fields.get("head_dim") or int(fields["hidden_size"]) // heads),
+            head_dim=int(fields.get("head_dim") or _usual_head_dim(family, fields, heads)),
             context=int(fields["max_position_embeddings"]),
             norm_eps=float(fields["rms_norm_eps"]),
             rope=_rope(fields, path),
             tied=bool(fields.get("tie_word_embeddings", False)),
+            qkv_bias=family == "qwen2",
+            qk_norm=family == "qwen3",
             bos_id=_first(fields.get("bos_token_id")),
             eos_ids=_end_ids(directory, fields),
         )
@@ -171,6 +181,11 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ModelFileError(f"{path} holds no JSON object; fetch the model again.")
     return value
+
+
+def _usual_head_dim(family: str, fields: dict[str, Any], heads: int) -> int:
+    # Qwen3's configuration has 128 where a file says nothing, the others derive it.
+    return 128 if family == "qwen3" else int(fields["hidden_size"]) // heads
 
 
 def _rope(fields: dict[str, Any], path: Path) -> Rope:

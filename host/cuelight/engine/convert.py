@@ -1,4 +1,4 @@
-"""A GGUF file of the Llama family -> a model directory in the Hugging Face layout, float32."""
+"""A GGUF file of a Llama, Qwen2 or Qwen3 model -> a model directory in the Hugging Face layout, float32."""
 
 from __future__ import annotations
 
@@ -31,13 +31,23 @@ _LAYER_NAMES = {
     "attn_q": "self_attn.q_proj",
     "attn_k": "self_attn.k_proj",
     "attn_v": "self_attn.v_proj",
+    "attn_q_norm": "self_attn.q_norm",
+    "attn_k_norm": "self_attn.k_norm",
     "attn_output": "self_attn.o_proj",
     "ffn_norm": "post_attention_layernorm",
     "ffn_gate": "mlp.gate_proj",
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
-_LAYER = re.compile(r"blk\.(\d+)\.(\w+)\.weight")
+_LAYER = re.compile(r"blk\.(\d+)\.(\w+)\.(weight|bias)")
+_FAMILIES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
+# What the plain Llama model has not, by family.
+_OWN_PARTS = {
+    "llama": frozenset[str](),
+    "qwen2": frozenset({"attn_q.bias", "attn_k.bias", "attn_v.bias"}),
+    "qwen3": frozenset({"attn_q_norm.weight", "attn_k_norm.weight"}),
+}
+_ALL_OWN_PARTS = frozenset[str]().union(*_OWN_PARTS.values())
 _FREQUENCY_DIVISORS = "rope_freqs.weight"
 
 
@@ -71,34 +81,40 @@ def convert(source: Path, directory: Path, progress: Progress = silent) -> None:
         _write_weights(file, config, directory, progress)
 
 
+def _family(file: GgufFile) -> str:
+    family = file.metadata.get("general.architecture")
+    if not isinstance(family, str) or family not in _FAMILIES:
+        raise UnsupportedModel(f"{file.path} holds a {family!r} model; this engine runs {', '.join(_FAMILIES)}.")
+    return family
+
+
 def _field(file: GgufFile, name: str) -> Any:
-    key = f"llama.{name}"
+    key = f"{_family(file)}.{name}"
     if key not in file.metadata:
         raise ModelFileError(f"{file.path} lacks the field {key}; fetch the model again.")
     return file.metadata[key]
 
 
 def _config(file: GgufFile) -> dict[str, Any]:
-    if (family := file.metadata.get("general.architecture")) != "llama":
-        raise UnsupportedModel(f"{file.path} holds a {family!r} model; this engine runs the llama family.")
-    if file.metadata.get("llama.expert_count"):
+    family = _family(file)
+    if file.metadata.get(f"{family}.expert_count"):
         raise UnsupportedModel(f"{file.path} is a mixture of experts; take a dense model.")
     heads, hidden = int(_field(file, "attention.head_count")), int(_field(file, "embedding_length"))
     if heads < 1 or "token_embd.weight" not in file.tensors:
         raise ModelFileError(f"{file.path} has no attention heads or no embedding; fetch the model again.")
-    head_dim = int(file.metadata.get("llama.attention.key_length", hidden // heads))
-    if (rotated := file.metadata.get("llama.rope.dimension_count", head_dim)) != head_dim:
+    head_dim = int(file.metadata.get(f"{family}.attention.key_length", hidden // heads))
+    if (rotated := file.metadata.get(f"{family}.rope.dimension_count", head_dim)) != head_dim:
         raise UnsupportedModel(f"{file.path} rotates {rotated} of {head_dim} dimensions; take another model.")
     return {
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
+        "architectures": [_FAMILIES[family]],
+        "model_type": family,
         "dtype": "float32",
         "vocab_size": file.tensors["token_embd.weight"].shape[0],
         "hidden_size": hidden,
         "intermediate_size": int(_field(file, "feed_forward_length")),
         "num_hidden_layers": int(_field(file, "block_count")),
         "num_attention_heads": heads,
-        "num_key_value_heads": int(file.metadata.get("llama.attention.head_count_kv", heads)),
+        "num_key_value_heads": int(file.metadata.get(f"{family}.attention.head_count_kv", heads)),
         "head_dim": head_dim,
         "max_position_embeddings": int(_field(file, "context_length")),
         "rms_norm_eps": float(_field(file, "attention.layer_norm_rms_epsilon")),
@@ -111,19 +127,20 @@ def _config(file: GgufFile) -> dict[str, Any]:
 
 
 def _rope_parameters(file: GgufFile) -> dict[str, Any]:
-    theta = float(file.metadata.get("llama.rope.freq_base", 10_000.0))
+    family = _family(file)
+    theta = float(file.metadata.get(f"{family}.rope.freq_base", 10_000.0))
     if _FREQUENCY_DIVISORS in file.tensors:
         return {"rope_type": "divisors", "rope_theta": theta, "divisors": file.load(_FREQUENCY_DIVISORS).tolist()}
-    rule = file.metadata.get("llama.rope.scaling.type", "none")
+    rule = file.metadata.get(f"{family}.rope.scaling.type", "none")
     if rule == "none":
         return {"rope_type": "default", "rope_theta": theta}
     if rule not in ("linear", "yarn"):
         raise UnsupportedModel(f"{file.path} scales positions by {rule!r}; this engine knows none, linear and yarn.")
-    factor = float(file.metadata.get("llama.rope.scaling.factor", 1.0))
+    factor = float(file.metadata.get(f"{family}.rope.scaling.factor", 1.0))
     parameters = {"rope_type": rule, "rope_theta": theta, "factor": factor}
     if rule == "yarn":
         parameters["original_max_position_embeddings"] = int(_field(file, "rope.scaling.original_context_length"))
-        stretch = float(file.metadata.get("llama.rope.scaling.attn_factor", 1.0))
+        stretch = float(file.metadata.get(f"{family}.rope.scaling.attn_factor", 1.0))
         parameters["attention_factor"] = stretch * (0.1 * math.log(factor) + 1.0 if factor > 1 else 1.0)
     return parameters
 
@@ -170,7 +187,8 @@ def _write_weights(file: GgufFile, config: dict[str, Any], directory: Path, prog
         done += tensor.size
         if tensor.name == _FREQUENCY_DIVISORS:
             continue
-        shard[_hub_name(tensor.name, file.path)] = _hub_rows(tensor.name, file.load(tensor.name), config, file.path)
+        name = _hub_name(tensor.name, config["model_type"], file.path)
+        shard[name] = _hub_rows(tensor.name, file.load(tensor.name), config, file.path)
         if sum(values.nbytes for values in shard.values()) >= _SHARD_BYTES:
             flush()
     if shard:
@@ -179,17 +197,22 @@ def _write_weights(file: GgufFile, config: dict[str, Any], directory: Path, prog
     progress("converting weights", 1.0)
 
 
-def _hub_name(name: str, path: Path) -> str:
+def _hub_name(name: str, family: str, path: Path) -> str:
     if name in _FIXED_NAMES:
         return _FIXED_NAMES[name]
     match = _LAYER.fullmatch(name)
-    if match is None or match[2] not in _LAYER_NAMES:
-        raise UnsupportedModel(f"{path} has a tensor {name} that a plain Llama model has not; take another model.")
-    return f"model.layers.{match[1]}.{_LAYER_NAMES[match[2]]}.weight"
+    part = f"{match[2]}.{match[3]}" if match else ""
+    own = part in _ALL_OWN_PARTS or part.endswith(".bias")
+    if match is None or match[2] not in _LAYER_NAMES or (own and part not in _OWN_PARTS[family]):
+        raise UnsupportedModel(f"{path} has a tensor {name} that a plain {family} model has not; take another model.")
+    return f"model.layers.{match[1]}.{_LAYER_NAMES[match[2]]}.{match[3]}"
 
 
 def _hub_rows(name: str, values: NDArray[np.float32], config: dict[str, Any], path: Path) -> NDArray[np.float32]:
-    # llama.cpp rotates neighbouring rows, Hugging Face rows half a head apart; q and k are stored for the former.
+    # llama.cpp rotates neighbouring rows of Llama models, Hugging Face rows half a head apart; q and k are stored for
+    # the former. It rotates Qwen models as Hugging Face does.
+    if config["model_type"] != "llama":
+        return values
     match = _LAYER.fullmatch(name)
     heads = {"attn_q": config["num_attention_heads"], "attn_k": config["num_key_value_heads"]}
     if match is None or match[2] not in heads:

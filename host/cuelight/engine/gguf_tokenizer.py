@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, processors
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from cuelight.errors import ModelFileError, UnsupportedModel
 
@@ -13,7 +13,8 @@ __all__ = ["tokenizer_from_metadata"]
 
 _CONTROL, _USER_DEFINED = 3, 4
 
-# How text is cut before merging, by `tokenizer.ggml.pre`: GPT-2's rule, the same with single digits, Llama 3's rule.
+# How text is cut before merging, by `tokenizer.ggml.pre`: GPT-2's rule, the same with single digits, Llama 3's rule,
+# Qwen2's, which is that with single digits.
 _GPT2 = ("gpt-2",)
 _GPT2_SINGLE_DIGITS = ("smollm", "starcoder", "refact", "command-r", "codeshell")
 _LLAMA3 = ("llama-bpe", "llama3", "llama-v3")
@@ -21,6 +22,8 @@ _LLAMA3_RULE = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+_QWEN2 = ("qwen2",)
+_QWEN2_RULE = _LLAMA3_RULE.replace("{1,3}", "")
 
 
 def tokenizer_from_metadata(metadata: dict[str, Any], path: Path) -> Tokenizer:
@@ -54,6 +57,8 @@ def tokenizer_from_metadata(metadata: dict[str, Any], path: Path) -> Tokenizer:
         raise ModelFileError(f"{path} has damaged merges ({error}); fetch the model again.") from error
     tokenizer = Tokenizer(model)
     tokenizer.pre_tokenizer = _cutter(rule, path)
+    if rule in _QWEN2:
+        tokenizer.normalizer = normalizers.NFC()
     tokenizer.decoder = decoders.ByteLevel()
     for text, kind in zip(texts, kinds, strict=True):
         if kind in (_CONTROL, _USER_DEFINED):
@@ -73,8 +78,8 @@ def _cutter(rule: str, path: Path) -> pre_tokenizers.PreTokenizer:
     if rule in _GPT2_SINGLE_DIGITS:
         digits = pre_tokenizers.Digits(individual_digits=True)
         return pre_tokenizers.Sequence([digits, pre_tokenizers.ByteLevel(add_prefix_space=False)])
-    if rule in _LLAMA3:
-        split = pre_tokenizers.Split(Regex(_LLAMA3_RULE), "isolated")
+    if rule in _LLAMA3 + _QWEN2:
+        split = pre_tokenizers.Split(Regex(_LLAMA3_RULE if rule in _LLAMA3 else _QWEN2_RULE), "isolated")
         return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     raise UnsupportedModel(
         f"{path} cuts text by {rule!r}, which is not known here; take the model as a Hugging Face directory."

@@ -1,4 +1,4 @@
-"""Llama-family models in float32: embedding, layers and head over the rows of many requests."""
+"""Models of the Llama family, Qwen2 and Qwen3 included: embedding, layers and head over the rows of many requests."""
 
 from __future__ import annotations
 
@@ -29,10 +29,13 @@ class Projection:
     ----------
     weight
         Shape (outputs, inputs).
+    bias
+        Added to each product, shape (outputs,).
     """
 
-    def __init__(self, weight: torch.Tensor) -> None:
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> None:
         self.weight = weight
+        self._bias = bias
         self._parts: torch.Tensor | None = None
         threads = torch.get_num_threads()
         if threads > 1 and len(weight) % threads == 0:
@@ -41,17 +44,22 @@ class Projection:
     def __call__(self, rows: torch.Tensor) -> torch.Tensor:
         """Multiply `rows`, shape (rows, inputs); returns shape (rows, outputs)."""
         if self._parts is None or len(rows) > _SPLIT_ROWS:
-            return functional.linear(rows, self.weight)
+            return functional.linear(rows, self.weight, self._bias)
         parts = torch.bmm(rows.expand(len(self._parts), *rows.shape), self._parts)
-        return parts.transpose(0, 1).flatten(1)
+        product = parts.transpose(0, 1).flatten(1)
+        return product if self._bias is None else product.add_(self._bias)
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Weights of a transformer layer; q, k and v are one matrix, gate and up another."""
+    """Weights of a transformer layer; q, k and v are one matrix, gate and up another.
+
+    `head_norm` has a row for each head of q and k, shape (heads + kv_heads, head_dim), where the model has such norms.
+    """
 
     attention_norm: torch.Tensor
     qkv: Projection
+    head_norm: torch.Tensor | None
     output: Projection
     forward_norm: torch.Tensor
     gate_up: Projection
@@ -137,7 +145,7 @@ class Llama:
         for index in layers:
             layer = self._layers[index]
             qkv = layer.qkv(self._normalize(hidden, layer.attention_norm))
-            hidden = hidden + layer.output(self._attend(qkv, index, batch, cache))
+            hidden = hidden + layer.output(self._attend(qkv, layer.head_norm, index, batch, cache))
             gate, up = layer.gate_up(self._normalize(hidden, layer.forward_norm)).chunk(2, dim=1)
             hidden = hidden + layer.down(functional.silu(gate) * up)
         return hidden
@@ -149,16 +157,20 @@ class Llama:
         return logits
 
     def _normalize(self, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        mean_square = torch.linalg.vector_norm(rows, dim=1, keepdim=True).square_().div_(self.config.hidden)
+        mean_square = torch.linalg.vector_norm(rows, dim=-1, keepdim=True).square_().div_(rows.shape[-1])
         normal: torch.Tensor = rows * mean_square.add_(self.config.norm_eps).rsqrt_()
         return normal.mul_(weight)
 
-    def _attend(self, qkv: torch.Tensor, layer: int, batch: Batch, cache: KvCache) -> torch.Tensor:
+    def _attend(
+        self, qkv: torch.Tensor, head_norm: torch.Tensor | None, layer: int, batch: Batch, cache: KvCache
+    ) -> torch.Tensor:
         heads, kv_heads = self.config.heads, self.config.kv_heads
         head_dim = self.config.head_dim
-        pairs = qkv.view(len(qkv), heads + 2 * kv_heads, head_dim // 2, 2)
-        torch.view_as_complex(pairs[:, : heads + kv_heads]).mul_(batch.turns)
         rows = qkv.view(len(qkv), heads + 2 * kv_heads, head_dim)
+        turning = rows[:, : heads + kv_heads]
+        if head_norm is not None:
+            turning.copy_(self._normalize(turning, head_norm))
+        torch.view_as_complex(turning.view(len(qkv), -1, head_dim // 2, 2)).mul_(batch.turns)
         cache.write(layer, batch.blocks, batch.offsets, rows[:, heads:])
         queries = rows[:, :heads].view(len(qkv), kv_heads, -1, head_dim)
         parts = [_attend_peers(queries[peers.first : peers.last], layer, peers, cache) for peers in batch.peers]
@@ -180,26 +192,36 @@ def _attend_peers(queries: torch.Tensor, layer: int, peers: Peers, cache: KvCach
 def _load_layer(checkpoint: Checkpoint, config: ModelConfig, name: str) -> Layer:
     query_rows, kv_rows = config.heads * config.head_dim, config.kv_heads * config.head_dim
 
-    def vector(part: str) -> torch.Tensor:
-        weight = torch.empty(config.hidden)
-        checkpoint.read(f"{name}.{part}.weight", weight)
-        return weight
-
-    def matrix(columns: int, *parts: tuple[str, int]) -> torch.Tensor:
-        weight = torch.empty(sum(rows for _, rows in parts), columns)
+    def stack(shape: tuple[int, ...], *parts: tuple[str, int]) -> torch.Tensor:
+        weight = torch.empty(sum(rows for _, rows in parts), *shape)
         first = 0
         for part, rows in parts:
-            checkpoint.read(f"{name}.{part}.weight", weight[first : first + rows])
+            checkpoint.read(f"{name}.{part}", weight[first : first + rows])
             first += rows
         return weight
 
-    qkv = matrix(
-        config.hidden, ("self_attn.q_proj", query_rows), ("self_attn.k_proj", kv_rows), ("self_attn.v_proj", kv_rows)
-    )
+    def vector(part: str, size: int = config.hidden) -> torch.Tensor:
+        return stack((), (f"{part}.weight", size))
+
+    def matrix(columns: int, *parts: tuple[str, int]) -> torch.Tensor:
+        return stack((columns,), *((f"{part}.weight", rows) for part, rows in parts))
+
+    projections = (("self_attn.q_proj", query_rows), ("self_attn.k_proj", kv_rows), ("self_attn.v_proj", kv_rows))
+    qkv = matrix(config.hidden, *projections)
     _pair_rows(qkv[: query_rows + kv_rows], config.head_dim)
+    bias = head_norm = None
+    if config.qkv_bias:
+        bias = stack((), *((f"{part}.bias", rows) for part, rows in projections))
+        _pair_rows(bias[: query_rows + kv_rows], config.head_dim)
+    if config.qk_norm:
+        norms = [vector(f"self_attn.{part}_norm", config.head_dim) for part in "qk"]
+        for norm in norms:
+            _pair_rows(norm, config.head_dim)
+        head_norm = torch.stack([norms[0]] * config.heads + [norms[1]] * config.kv_heads)
     return Layer(
         attention_norm=vector("input_layernorm"),
-        qkv=Projection(qkv),
+        qkv=Projection(qkv, bias),
+        head_norm=head_norm,
         output=Projection(matrix(query_rows, ("self_attn.o_proj", config.hidden))),
         forward_norm=vector("post_attention_layernorm"),
         gate_up=Projection(
@@ -212,5 +234,5 @@ def _load_layer(checkpoint: Checkpoint, config: ModelConfig, name: str) -> Layer
 def _pair_rows(weight: torch.Tensor, head_dim: int) -> None:
     # Hugging Face rotates dimensions half a head apart. Neighbours make the rotation one complex product, and queries
     # and keys reordered alike have the same products.
-    halves = weight.view(-1, 2, head_dim // 2, weight.shape[1])
+    halves = weight.view(-1, 2, head_dim // 2, *weight.shape[1:])
     weight.copy_(halves.transpose(1, 2).reshape(weight.shape))
