@@ -1,6 +1,7 @@
 """Decode speed of the engine beside transformers, on the default model; `python bench/engine.py --help`.
 
-Both run the same weights in float32 with the same threads, taking turns, so that other load on the machine meets both.
+Both run the same weights in the same dtype with the same threads, taking turns, so that other load on the machine meets
+both.
 Bandwidth is that of reading all weights once a step, which is what bounds decode at few rows.
 """
 
@@ -20,7 +21,7 @@ import torch
 
 from cuelight.engine.batch import Batch, Span
 from cuelight.engine.cache import KvCache
-from cuelight.engine.config import blocks_for
+from cuelight.engine.config import DTYPES, blocks_for
 from cuelight.engine.model import Llama
 from cuelight.engine.weights import DEFAULT_MODEL, resolve
 
@@ -29,6 +30,7 @@ def main() -> None:
     """Print one line for each number of requests, and one for prefill."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--dtype", choices=DTYPES, default=DTYPES[0])
     parser.add_argument("--steps", type=int, default=32, help="decode steps a turn")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--position", type=int, default=64, help="positions before the first step")
@@ -38,9 +40,10 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     directory = resolve(DEFAULT_MODEL)
     started = time.perf_counter()
-    model = Llama.load(directory)
-    print(f"load {time.perf_counter() - started:.2f} s, {options.threads} threads")
-    peer = _peer(directory)
+    dtype = getattr(torch, options.dtype)
+    model = Llama.load(directory, dtype=dtype)
+    print(f"load {time.perf_counter() - started:.2f} s, {options.threads} threads, {options.dtype}")
+    peer = _peer(directory, dtype)
     bytes_a_step = sum(weight.nbytes for weight in peer.parameters())
     for requests in options.requests:
         ours, theirs = _alternate(
@@ -69,7 +72,7 @@ def _decode(model: Llama, requests: int, position: int, steps: int, rows: int = 
     config = model.config
     count = blocks_for(config, position + steps * rows)
     tables = np.arange(requests * count, dtype=np.int32).reshape(requests, count)
-    cache = KvCache(config, requests * count)
+    cache = KvCache(config, requests * count, model.dtype)
 
     def step(start: int, tokens: Any) -> torch.Tensor:
         spans = [Span(tokens[at], start, table) for at, table in enumerate(tables)]
@@ -87,11 +90,11 @@ def _decode(model: Llama, requests: int, position: int, steps: int, rows: int = 
     return turn
 
 
-def _peer(directory: Path) -> Any:
+def _peer(directory: Path, dtype: torch.dtype) -> Any:
     from transformers import LlamaForCausalLM
 
     os.environ.setdefault("TQDM_DISABLE", "1")
-    return LlamaForCausalLM.from_pretrained(directory, dtype=torch.float32)
+    return LlamaForCausalLM.from_pretrained(directory, dtype=dtype)
 
 
 def _decode_peer(peer: Any, requests: int, position: int, steps: int, rows: int = 1) -> Callable[[], float]:

@@ -13,7 +13,7 @@ from typing import Self, Unpack
 
 from cuelight.device import Device
 from cuelight.engine.chat import ChatTemplate
-from cuelight.engine.config import block_positions, blocks_for, load_config, stage_count
+from cuelight.engine.config import DTYPES, block_positions, blocks_for, load_config, stage_count
 from cuelight.engine.defaults import load_defaults
 from cuelight.engine.progress import Progress, silent
 from cuelight.engine.tokenizer import Tokenizer
@@ -85,6 +85,7 @@ class LLM:
         context: int | None = None,
         kv_positions: int = DEFAULT_KV_POSITIONS,
         layers_per_stage: int = 5,
+        dtype: str = DTYPES[0],
         threads: int = 0,
         progress: Progress = silent,
     ) -> Self:
@@ -104,6 +105,8 @@ class LLM:
             Positions the KV cache of a lane holds, all its requests together.
         layers_per_stage : int
             Layers that one stage covers.
+        dtype : str
+            float32, or bfloat16 for half the memory; what lanes compute in, whatever the model's files hold.
         threads : int
             Threads of a lane; 0 divides the processors by the lanes.
         progress : callable
@@ -118,6 +121,8 @@ class LLM:
         LaneError
             A lane did not start.
         """
+        if dtype not in DTYPES:
+            raise InvalidArgument(f"dtype must be {' or '.join(DTYPES)}, not {dtype!r}.")
         directory = resolve(model, progress)
         config = load_config(directory)
         blocks = blocks_for(config, kv_positions)
@@ -146,6 +151,7 @@ class LLM:
                     directory,
                     stages=stages,
                     blocks=blocks,
+                    dtype=dtype,
                     threads=threads,
                     progress=progress,
                 )

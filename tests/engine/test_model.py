@@ -258,10 +258,43 @@ def test_damaged_weights_are_refused(harm: str, tmp_path: Path) -> None:
 def run(model: Llama, tokens: np.ndarray[Any, np.dtype[np.int32]], *, stages: int) -> torch.Tensor:
     """Logits of all positions of one sequence, run as one chunk through a scattered block table."""
     count = blocks_for(model.config, len(tokens))
-    cache = KvCache(model.config, 2 * count + 1)
+    cache = KvCache(model.config, 2 * count + 1, model.dtype)
     table = np.arange(2 * count, 0, -2, dtype=np.int32)
     batch = Batch([Span(tokens, 0, table)], model.config)
     hidden = model.embed(batch)
     for layers in layer_ranges(model.config, stages):
         hidden = model.run_layers(hidden, layers, batch, cache)
     return model.logits(hidden)
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
+def test_bfloat16_is_as_near_to_float32_as_that_of_transformers(family: str, tmp_path: Path) -> None:
+    shape: dict[str, Any] = {"initializer_range": 0.1, "hidden_size": 96}
+    reference = save_model(tmp_path, family=family, dtype=torch.bfloat16, **shape)
+    tokens = np.random.default_rng(2).integers(0, 320, 150).astype(np.int32)
+    ids = torch.tensor(tokens[None].astype(np.int64))
+    model = Llama.load(tmp_path, dtype=torch.bfloat16)
+    logits = run(model, tokens, stages=4)
+    assert (model.dtype, logits.dtype) == (torch.bfloat16, torch.float32)
+    with torch.inference_mode():
+        exact = reference(ids).logits[0]
+        halves = reference.to(torch.bfloat16)(ids).logits[0].float()
+    ours, theirs = ((one - exact).square().mean().sqrt() for one in (logits, halves))
+    assert 0 < float(ours) < 1.1 * float(theirs)
+    assert float(exact.std()) > 20 * float(ours)
+
+
+def test_bfloat16_requests_decode_in_company(tmp_path: Path) -> None:
+    reference = save_model(tmp_path, dtype=torch.bfloat16, initializer_range=0.1)
+    model = WatchedLlama.load(tmp_path, dtype=torch.bfloat16)
+    assert isinstance(model, WatchedLlama)
+    random = np.random.default_rng(7)
+    parts = [
+        Part(random.integers(3, 320, rows).tolist(), 12, arrival=2 * index, chunks=(16, 8))
+        for index, rows in enumerate((5, 40, 70))
+    ]
+    play(model, parts, stages=5)
+    for part in parts:
+        with torch.inference_mode():
+            exact = reference(torch.tensor([[*part.prompt, *part.ids]])).logits[0, len(part.prompt) - 1 : -1]
+        assert float((torch.stack(part.logits) - exact).square().mean().sqrt()) < 0.05 * float(exact.std())

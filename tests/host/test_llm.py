@@ -226,6 +226,19 @@ def test_a_model_s_own_settings_hold_once_until_a_request_has_its_own(model: Pat
         assert wide == tokens(plain, repetition_penalty=1.6, temperature=1.5, seed=4) != penalized
 
 
+def test_lanes_run_in_bfloat16_when_asked_to(model: Path, llm: LLM) -> None:
+    with LLM.open(model, kv_positions=1024, dtype="bfloat16", threads=1) as half:
+        streams = [one.generate("cde", 1, top_logprobs=20) for one in (half, llm)]
+        for stream in streams:
+            stream.text(WAIT_S)
+        ours, exact = (dict(stream.request.received[0].alternatives) for stream in streams)
+    shared = ours.keys() & exact.keys()
+    assert len(shared) >= 15
+    apart = [abs(ours[token] - exact[token]) for token in shared]
+    # Rounded, so not the same, but no other model.
+    assert 1e-5 < max(apart) < 0.5
+
+
 @pytest.mark.parametrize(
     ("prompt", "arguments", "error"),
     [
@@ -266,6 +279,7 @@ def test_a_lane_that_refuses_one_request_goes_on_with_the_others(llm: LLM) -> No
         ({"model": "no-such-model"}, UnknownModel),
         ({"device": "pcie:0000:65:00.0"}, UnknownDevice),
         ({"context": 257}, InvalidArgument),
+        ({"dtype": "float16"}, InvalidArgument),
         ({"lanes": 0}, InvalidArgument),
         ({"lanes": 9}, InvalidArgument),
         ({"layers_per_stage": 0}, InvalidArgument),

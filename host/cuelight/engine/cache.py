@@ -11,7 +11,7 @@ __all__ = ["KvCache"]
 
 
 class KvCache:
-    """Keys and values of all requests of a lane, float32.
+    """Keys and values of all requests of a lane.
 
     A slice (one layer, keys or values, one head group, one block) is contiguous: heads x positions x head_dim.
 
@@ -21,16 +21,19 @@ class KvCache:
         The model's shape.
     blocks
         Position blocks; memory is committed when a block is first written.
+    dtype
+        float32 or bfloat16.
     """
 
-    def __init__(self, config: ModelConfig, blocks: int) -> None:
+    def __init__(self, config: ModelConfig, blocks: int, dtype: torch.dtype = torch.float32) -> None:
         self.blocks = blocks
         self.positions = block_positions(config)
         self._heads = config.kv_heads
         group = head_group(config)
         shape = (config.layers, 2, config.kv_heads // group, blocks, group, self.positions, config.head_dim)
-        # numpy asks the system for zero pages, torch would write them all.
-        slices = torch.from_numpy(np.zeros(shape, np.float32))
+        # numpy asks the system for zero pages, torch would write them all; bfloat16 is unknown to it.
+        zeros = np.zeros((*shape[:-1], shape[-1] * dtype.itemsize), np.uint8)
+        slices = torch.from_numpy(zeros).view(dtype)
         self._rows = slices.permute(0, 3, 5, 1, 2, 4, 6)
         self._by_head = slices.permute(0, 1, 2, 4, 3, 5, 6)
 

@@ -1,4 +1,4 @@
-"""Weights of a model directory: one or more safetensors files, read as float32."""
+"""Weights of a model directory: one or more safetensors files, read as whatever the reader wants."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from cuelight.engine.rope import RULES, Rope
 from cuelight.errors import InvalidArgument, ModelFileError, UnsupportedModel
 
 __all__ = [
+    "DTYPES",
     "END_TEXTS",
     "ModelConfig",
     "block_positions",
@@ -21,6 +22,9 @@ __all__ = [
     "load_config",
     "stage_count",
 ]
+
+DTYPES = ("float32", "bfloat16")
+"""What models can be run in, the default first."""
 
 END_TEXTS = ("<|endoftext|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|end|>", "<|EOT|>", "</s>")
 """Special tokens that end a text whatever else a model's files say."""

@@ -95,8 +95,17 @@ class Llama:
         self._head = head
 
     @classmethod
-    def load(cls, directory: Path, progress: Progress = silent) -> Llama:
+    def load(cls, directory: Path, progress: Progress = silent, dtype: torch.dtype = torch.float32) -> Llama:
         """Load the model in `directory`, a Hugging Face layout, for the number of threads torch is set to.
+
+        Parameters
+        ----------
+        directory
+            The model's directory.
+        progress
+            Told how far it is.
+        dtype
+            Of weights, residual stream and KV cache, float32 or bfloat16; norms, rotation and logits are float32.
 
         Raises
         ------
@@ -107,13 +116,13 @@ class Llama:
         """
         config = load_config(directory)
         with torch.inference_mode(), Checkpoint(directory) as checkpoint:
-            embedding = torch.empty(config.vocabulary, config.hidden)
+            embedding = torch.empty(config.vocabulary, config.hidden, dtype=dtype)
             checkpoint.read("model.embed_tokens.weight", embedding)
             layers = []
             for index in range(config.layers):
                 progress("loading weights", index / config.layers)
-                layers.append(_load_layer(checkpoint, config, f"model.layers.{index}"))
-            norm = torch.empty(config.hidden)
+                layers.append(_load_layer(checkpoint, config, f"model.layers.{index}", dtype))
+            norm = torch.empty(config.hidden, dtype=dtype)
             checkpoint.read("model.norm.weight", norm)
             output = embedding
             if not config.tied:
@@ -121,6 +130,11 @@ class Llama:
                 checkpoint.read("lm_head.weight", output)
         progress("loading weights", 1.0)
         return cls(config, embedding, layers, norm, Projection(output))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of weights, residual stream and KV cache."""
+        return self._embedding.dtype
 
     @torch.inference_mode()
     def embed(self, batch: Batch) -> torch.Tensor:
@@ -152,25 +166,28 @@ class Llama:
 
     @torch.inference_mode()
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Logits of rows that have passed all layers, shape (rows, vocabulary)."""
-        logits: torch.Tensor = self._head(self._normalize(hidden, self._norm))
+        """Logits of rows that have passed all layers, shape (rows, vocabulary), float32."""
+        logits: torch.Tensor = self._head(self._normalize(hidden, self._norm)).float()
         return logits
 
     def _normalize(self, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        mean_square = torch.linalg.vector_norm(rows, dim=-1, keepdim=True).square_().div_(rows.shape[-1])
-        normal: torch.Tensor = rows * mean_square.add_(self.config.norm_eps).rsqrt_()
-        return normal.mul_(weight)
+        wide = rows.float()
+        mean_square = torch.linalg.vector_norm(wide, dim=-1, keepdim=True).square_().div_(rows.shape[-1])
+        normal = wide * mean_square.add_(self.config.norm_eps).rsqrt_()
+        scaled: torch.Tensor = normal.to(rows.dtype).mul_(weight)
+        return scaled
 
     def _attend(
         self, qkv: torch.Tensor, head_norm: torch.Tensor | None, layer: int, batch: Batch, cache: KvCache
     ) -> torch.Tensor:
         heads, kv_heads = self.config.heads, self.config.kv_heads
         head_dim = self.config.head_dim
-        rows = qkv.view(len(qkv), heads + 2 * kv_heads, head_dim)
+        rows = qkv.view(len(qkv), heads + 2 * kv_heads, head_dim).float()
         turning = rows[:, : heads + kv_heads]
         if head_norm is not None:
             turning.copy_(self._normalize(turning, head_norm))
         torch.view_as_complex(turning.view(len(qkv), -1, head_dim // 2, 2)).mul_(batch.turns)
+        rows = rows.to(qkv.dtype)
         cache.write(layer, batch.blocks, batch.offsets, rows[:, heads:])
         queries = rows[:, :heads].view(len(qkv), kv_heads, -1, head_dim)
         parts = [_attend_peers(queries[peers.first : peers.last], layer, peers, cache) for peers in batch.peers]
@@ -185,15 +202,16 @@ def _attend_peers(queries: torch.Tensor, layer: int, peers: Peers, cache: KvCach
     if not single:
         queries = queries.permute(2, 1, 0, 3)
         keys, values = (part.expand(len(queries), -1, -1, -1) for part in (keys, values))
-    mixed = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=peers.mask)
+    mask = None if peers.mask is None else peers.mask.to(queries.dtype)
+    mixed = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
     return (mixed if single else mixed.permute(2, 1, 0, 3)).flatten(1)
 
 
-def _load_layer(checkpoint: Checkpoint, config: ModelConfig, name: str) -> Layer:
+def _load_layer(checkpoint: Checkpoint, config: ModelConfig, name: str, dtype: torch.dtype) -> Layer:
     query_rows, kv_rows = config.heads * config.head_dim, config.kv_heads * config.head_dim
 
     def stack(shape: tuple[int, ...], *parts: tuple[str, int]) -> torch.Tensor:
-        weight = torch.empty(sum(rows for _, rows in parts), *shape)
+        weight = torch.empty(sum(rows for _, rows in parts), *shape, dtype=dtype)
         first = 0
         for part, rows in parts:
             checkpoint.read(f"{name}.{part}", weight[first : first + rows])

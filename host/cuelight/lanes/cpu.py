@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from cuelight.engine.config import DTYPES
 from cuelight.engine.model import Llama
 from cuelight.errors import CuelightError, DeviceClosed, SegmentError
 from cuelight.lanes.cpu_executor import CpuExecutor, StageResult
@@ -39,7 +40,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parse(arguments)
     try:
         torch.set_num_threads(options.threads or _own_share(options.segment))
-        model = Llama.load(options.model, lambda what, share: _say(doing=what, share=share))
+        model = Llama.load(
+            options.model, lambda what, share: _say(doing=what, share=share), getattr(torch, options.dtype)
+        )
         executor = CpuExecutor(model, options.blocks, options.stages)
         with LanePort(options.segment, options.lane) as port:
             _say(ready=True)
@@ -97,6 +100,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--stages", type=int, required=True, help="stages of the model, as the device counts them")
     parser.add_argument("--blocks", type=int, required=True, help="KV blocks of the lane")
     parser.add_argument("--threads", type=int, default=0, help="threads; 0: the processors divided by the lanes")
+    parser.add_argument("--dtype", choices=DTYPES, default=DTYPES[0], help="of weights and KV cache")
     parser.add_argument("--parent", type=int, default=os.getppid(), help="process to end with")
     return parser.parse_args(arguments)
 

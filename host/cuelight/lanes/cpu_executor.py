@@ -114,7 +114,7 @@ class CpuExecutor:
 
     def __init__(self, model: Llama, blocks: int, stages: int) -> None:
         self._model = model
-        self._cache = KvCache(model.config, blocks)
+        self._cache = KvCache(model.config, blocks, model.dtype)
         self._layers = layer_ranges(model.config, stages)
         self._output = stages - 1
         self._tenants: dict[int, Tenant] = {}

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 from typing import IO
 
+from cuelight.engine.config import DTYPES
 from cuelight.engine.progress import Progress, silent
 from cuelight.errors import LaneError, SegmentError
 from cuelight.segment import Segment
@@ -35,6 +36,8 @@ class LaneProcess:
         Stages of the model, as the device was told.
     blocks
         KV blocks of the lane.
+    dtype
+        One of `DTYPES`.
     threads
         Threads of its matrix products; 0 divides the processors by the device's lanes.
     progress
@@ -56,6 +59,7 @@ class LaneProcess:
         *,
         stages: int,
         blocks: int,
+        dtype: str = DTYPES[0],
         threads: int = 0,
         progress: Progress = silent,
     ) -> None:
@@ -69,7 +73,7 @@ class LaneProcess:
         self._set_stop(False)
         command = [sys.executable, "-m", "cuelight.lanes.cpu", "--segment", str(segment_path), "--lane", str(lane)]
         command += ["--model", str(directory), "--stages", str(stages), "--blocks", str(blocks)]
-        command += ["--threads", str(threads), "--parent", str(os.getpid())]
+        command += ["--dtype", dtype, "--threads", str(threads), "--parent", str(os.getpid())]
         # Threads that spin between matrix products take the processor from whoever they wait for: on a busy machine
         # of two processors a token took six times as long as with threads that sleep.
         environment = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ}
