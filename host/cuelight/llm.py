@@ -94,7 +94,7 @@ class LLM:
         Parameters
         ----------
         model : str or path
-            A known name, a .gguf file, or a directory in the Hugging Face layout.
+            A known name, a .gguf file, a directory in the Hugging Face layout, or org/name on its hub.
         device : str
             URI of the device.
         lanes : int

@@ -118,7 +118,8 @@ def test_a_wrong_call_ends_in_a_sentence(
         (["status", "--device", "abacus"], "There is no device 'abacus'; this version knows only 'twin'."),
         (
             ["generate", "--model", "gpt-none", "hello"],
-            "There is no model 'gpt-none'; give smollm2-135m-instruct, a .gguf file or a model directory.",
+            "There is no model 'gpt-none'; "
+            "give smollm2-135m-instruct, a .gguf file, a model directory or a hub's org/name.",
         ),
         (["generate", " "], "The prompt is empty; give one as an argument, in a file or on standard input."),
         (["generate", "-f", "none.txt"], "none.txt can't be read (No such file or directory); name a text file."),

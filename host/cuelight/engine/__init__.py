@@ -1,6 +1,7 @@
 """The engine: models of the Llama family, Qwen2 and Qwen3 included, as the CPU lane runs them.
 
 weights    a name or a path -> a model directory (Hugging Face layout)
+hub        org/name -> a model directory, in the hub's cache
 gguf       a GGUF file -> a model directory
 config     what a model directory says about the model's shape
 rope       rotary embeddings and their scaling rules

