@@ -139,7 +139,9 @@ def _add_generate(commands: Any) -> None:
     asked.add_argument("--raw", action="store_true", help="continue prompts as they stand, without a chat template")
     how = parser.add_argument_group("how to answer")
     how.add_argument("--max-new-tokens", type=_whole(1), default=256, metavar="N", help="at most (default: 256)")
-    how.add_argument("--temperature", type=_number(0), default=0.0, metavar="T", help="0 is greedy (default)")
+    how.add_argument(
+        "--temperature", type=_number(0), metavar="T", help="0 is greedy (default: the model's own, or else 0)"
+    )
     how.add_argument("--seed", type=_whole(0), metavar="N", help="for temperatures above 0; drawn if left out")
     how.add_argument(
         "--tier",
