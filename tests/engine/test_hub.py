@@ -1,10 +1,14 @@
-"""Models by hub name, from a cache laid out as huggingface_hub lays it out; nothing here reaches a network."""
+"""Models by hub name, from a cache laid out as huggingface_hub lays it out; or a hub on this machine."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -124,3 +128,93 @@ def test_what_is_neither_path_nor_hub_name_is_refused(name: str, tmp_path: Path)
     said = resolve(name, tmp_path, HF_HUB_OFFLINE="1")
     assert said.startswith("UnknownModel: ")
     assert said.endswith(".")
+
+
+class Hub(ThreadingHTTPServer):
+    """As much of a hub as a download of a public model needs, and one that is closed to others."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(("127.0.0.1", 0), HubPages)
+        self.folder = folder
+        self.asked: list[str] = []
+
+
+class HubPages(BaseHTTPRequestHandler):
+    server: Hub
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        self.server.asked.append(f"{self.command} {self.path}")
+        path = self.path.split("?")[0]
+        files = sorted(self.server.folder.iterdir())
+        if path.startswith(f"/api/models/{NAME}/tree/"):
+            listed = [
+                {"type": "file", "path": file.name, "size": file.stat().st_size, "oid": f"{number:040x}"}
+                for number, file in enumerate(files)
+            ]
+            self.answer(200, json.dumps(listed).encode())
+        elif path.startswith(f"/api/models/{NAME}"):
+            siblings = [{"rfilename": file.name} for file in files]
+            self.answer(200, json.dumps({"id": NAME, "sha": COMMIT, "siblings": siblings}).encode())
+        elif path.startswith(f"/{NAME}/resolve/") and (file := self.server.folder / Path(path).name).exists():
+            self.answer(200, file.read_bytes(), {"ETag": f'"{files.index(file):040x}"', "X-Repo-Commit": COMMIT})
+        else:
+            code = "GatedRepo" if "gated" in path else "RepoNotFound"
+            self.answer(403 if "gated" in path else 404, b"{}", {"X-Error-Code": code})
+
+    def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    save_model(tmp_path / "served")
+    (tmp_path / "served" / "tokenizer.json").write_text("{}")
+    (tmp_path / "served" / "pytorch_model.bin").write_text("not wanted")
+    with Hub(tmp_path / "served") as hub:
+        threading.Thread(target=hub.serve_forever, daemon=True).start()
+        yield hub
+        hub.shutdown()
+
+
+def test_model_is_fetched_once_and_only_what_is_needed(hub: Hub, tmp_path: Path) -> None:
+    home, address = tmp_path / "home", f"http://127.0.0.1:{hub.server_port}"
+    folder = Path(resolve(NAME, home, HF_ENDPOINT=address))
+    assert folder == home / "hub" / "models--acme--tiny-llama" / "snapshots" / COMMIT
+    taken = {file.name for file in folder.iterdir()}
+    assert taken == {file.name for file in hub.folder.iterdir()} - {"pytorch_model.bin"}
+    assert (folder / "model.safetensors").read_bytes() == (hub.folder / "model.safetensors").read_bytes()
+    hub.asked.clear()
+    assert resolve(NAME, home, HF_ENDPOINT=address) == str(folder)
+    assert hub.asked == []
+    # What is missing is fetched again.
+    (folder / "tokenizer.json").unlink()
+    assert resolve(NAME, home, HF_ENDPOINT=address) == str(folder)
+    assert (folder / "tokenizer.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("acme/none", "UnknownModel: The hub has no model acme/none"), ("acme/gated", "DownloadError: The hub shows")],
+)
+def test_model_the_hub_does_not_give_is_a_sentence(name: str, words: str, hub: Hub, tmp_path: Path) -> None:
+    said = resolve(name, tmp_path / "home", HF_ENDPOINT=f"http://127.0.0.1:{hub.server_port}")
+    assert said.startswith(words)
+    assert said.endswith("set HF_TOKEN.")
+
+
+def test_model_in_another_form_is_refused(hub: Hub, tmp_path: Path) -> None:
+    (hub.folder / "model.safetensors").unlink()
+    said = resolve(NAME, tmp_path / "home", HF_ENDPOINT=f"http://127.0.0.1:{hub.server_port}")
+    assert said.startswith(f"UnknownModel: The hub's {NAME} has no model.safetensors; ")
