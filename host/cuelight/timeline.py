@@ -198,7 +198,9 @@ class _Builder:
             case CommitKind.CHUNK:
                 self._join(group, event)
             case CommitKind.FORM if group.current:
-                group.current.chunks, group.current.rows = fields["entries"], fields["rows"]
+                # Entries that only bind a seat are among the decode rows.
+                group.current.chunks = sum(member.phase is Phase.PREFILL for member in group.members)
+                group.current.rows = fields["rows"]
                 if fields["rows"]:
                     self._timeline.passes.append(group.current)
             case CommitKind.DISPATCH:

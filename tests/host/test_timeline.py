@@ -56,6 +56,19 @@ def test_passes_know_who_shares_them() -> None:
     assert shapes == [(256, 0, 1), (8, 0, 1), (13, 1, 1), (2, 2, 0)]
 
 
+def test_an_entry_that_only_binds_is_a_decode_row() -> None:
+    """A paused request that comes back is one of its pass, not two."""
+    request = 0x1_0000
+    events = [
+        Event(0, CommitKind.SEAT, 0, request, 0, 1 << 8),
+        Event(0, CommitKind.PLAN, 0, 1, 0, 1),
+        Event(0, CommitKind.CHUNK, 0, request, 0, 20),
+        Event(0, CommitKind.FORM, 0, 1, 1, 1),
+    ]
+    (one,) = build_timeline(events, STAGE_COUNT).passes
+    assert (one.rows, one.decode_rows, one.chunks) == (1, 1, 0)
+
+
 def test_a_trace_that_begins_amid_a_pass_gives_what_it_can() -> None:
     """No bars for members of a pass whose plan is not in the trace, all of them from the next pass on."""
     events = record_run().events
