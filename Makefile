@@ -8,7 +8,7 @@ MODEL ?= smollm2-135m-instruct
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint regs docs bench-rtl bench-twin bench-engine clean
+.PHONY: help setup demo test lint regs docs bench-rtl bench-policy bench-twin bench-engine clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -28,11 +28,15 @@ lint: $(READY) ## ruff and mypy --strict
 regs: $(READY) ## generate what follows from rtl/cuelight.rdl
 	@cd rtl && ../$(BIN)/python -m regs
 
-docs: $(READY) ## the register reference as HTML, in build/registers/
+docs: $(READY) ## the register reference as HTML, in build/registers/, and the guides' pictures
 	@cd rtl && ../$(BIN)/python -m regs --html ../build/registers
+	@cd docs && ../$(BIN)/python -m draw
 
 bench-rtl: $(READY) ## exact cycle counts of the RTL, and the account of its state
 	@$(BIN)/python bench/rtl.py
+
+bench-policy: $(READY) ## what settings of the policy do to each tier, on the RTL with a lane of a given pace
+	@$(BIN)/python bench/policies.py
 
 bench-twin: $(READY) ## completion to next descriptor through the twin, and cycles per second
 	@$(BIN)/python bench/twin.py
