@@ -1,0 +1,10 @@
+"""The guides' pictures, each from a run: ``make docs``."""
+
+from .draw_budgets import draw_budgets
+from .draw_loop_point import draw_loop_point
+from .draw_loop_points import draw_loop_points
+from .draw_pause import draw_pause
+from .draw_policies import draw_policies
+
+for draw in (draw_loop_point, draw_loop_points, draw_pause, draw_budgets, draw_policies):
+    print(draw())
