@@ -34,8 +34,10 @@ __all__ = ["Scheduler"]
 class Scheduler(wiring.Component):
     """The device behind its bus (docs/device.md).
 
-    ``commits`` are the commit ports in their order: core, lanes, pages. ``idle`` means that nothing changes without a
-    new transaction. ``poll_valid`` shows which lanes' poll heads hold a dispatch.
+    ``trace_head`` and ``trace_payload`` show the oldest event of the trace, zero if there is none; ``trace_take`` takes
+    it off, beside the registers that do the same. ``commits`` are the commit ports in their order: core, lanes, pages.
+    ``idle`` means that nothing changes without a new transaction. ``poll_valid`` shows which lanes' poll heads hold a
+    dispatch.
 
     Parameters
     ----------
@@ -58,6 +60,9 @@ class Scheduler(wiring.Component):
                 "irq_retire": Out(1),
                 "irq_reject": Out(1),
                 "irq_trace": Out(1),
+                "trace_head": Out(64),
+                "trace_payload": Out(64),
+                "trace_take": In(1),
                 "commits": Out(CommitPort()).array(params.lanes + 2),
             }
         )
@@ -99,6 +104,9 @@ class Scheduler(wiring.Component):
             self.irq_retire.eq(core.retired.valid),
             self.irq_reject.eq(rejects.head.valid),
             self.irq_trace.eq(trace.half_full),
+            self.trace_head.eq(trace.head),
+            self.trace_payload.eq(trace.payload),
+            trace.take.eq(self.trace_take),
         ]
         active = Cat(lane.active for lane in lanes).any()
         at_rest = Signal()

@@ -30,7 +30,8 @@ class Trace(wiring.Component):
 
     Sources report side by side; one commit a cycle goes on to the queue. Commits that wait for it hold a ticket, given
     out in order of cycle and then of source. A source that has more to say than it can hold loses its latest commit,
-    which is counted. ``pop`` takes the head off if ``pop_index`` names it; ``stale`` says that it did not.
+    which is counted. ``pop`` takes the head off if ``pop_index`` names it; ``stale`` says that it did not. ``take``
+    takes it off whatever its index, for a reader on the spot.
 
     Parameters
     ----------
@@ -46,6 +47,7 @@ class Trace(wiring.Component):
                 "steps": In(CommitPort()).array(len(holds)),
                 "pop": In(1),
                 "pop_index": In(32),
+                "take": In(1),
                 "head": Out(FifoTraceHead),
                 "payload": Out(FifoTracePayload),
                 "state": Out(FifoTraceState),
@@ -109,10 +111,12 @@ class Trace(wiring.Component):
         with m.If(heads.r_rdy):
             m.d.comb += [self.head.as_value().eq(heads.r_data), self.payload.as_value().eq(payloads.r_data)]
         with m.If(self.pop):
-            m.d.comb += [heads.r_en.eq(hit), payloads.r_en.eq(hit), self.stale.eq(~hit)]
+            m.d.comb += self.stale.eq(~hit)
+        leaves = heads.r_rdy & (self.take | (self.pop & hit))
+        m.d.comb += [heads.r_en.eq(leaves), payloads.r_en.eq(leaves)]
         index = Signal(32)
         m.d.comb += self.state.index.eq(index)
-        with m.If(heads.r_en):
+        with m.If(leaves):
             m.d.sync += index.eq(index + 1)
         return m
 

@@ -161,8 +161,12 @@ class Twin {
     // Takes up to `limit` events, those kept here first.
     int take_trace(Event *out, uint32_t limit, uint32_t *count) {
         return call([&] {
-            uint32_t held;
-            if (trace_.size() < limit && !drain_trace(limit - trace_.size(), &held)) return false;
+            // The FIFO shows nothing for a cycle after some pops.
+            for (unsigned blank = 0; blank < 3 && trace_.size() < limit; step(nullptr)) {
+                model_.settle();
+                blank = model_.top.trace_head ? 0 : blank + 1;
+                trace_draining_ = true;
+            }
             *count = std::min<size_t>(limit, trace_.size());
             std::copy_n(trace_.begin(), *count, out);
             trace_.erase(trace_.begin(), trace_.begin() + *count);
@@ -186,7 +190,12 @@ class Twin {
         model_.settle(request);
         watch_interrupts();
         const bool accepted = request && top.req_ready;
+        // From half full on, the trace moves over while other things are done; it costs no cycles of its own.
+        trace_draining_ = (trace_draining_ && top.trace_head) || top.irq_trace;
+        top.trace_take = trace_draining_ && top.trace_head && trace_.size() < trace_limit;
+        if (top.trace_take) trace_.push_back({top.trace_head, top.trace_payload});
         model_.edge();
+        top.trace_take = 0;
         // Registers, so that they stand before the next cycle is settled.
         answered_ = top.rsp_valid;
         answer_ = top.rsp_data;
@@ -341,29 +350,6 @@ class Twin {
         return true;
     }
 
-    // ------------------------------------------------------------------ trace
-
-    bool trace_due() { return trace_draining_ && trace_.size() < trace_limit; }
-
-    // Moves up to `limit` events from the device to here; `held`: how many there are still.
-    bool drain_trace(uint32_t limit, uint32_t *held) {
-        constexpr uint32_t addrs[] = {CUELIGHT_FIFO + CUELIGHT_FIFO_TRACE_STATE,
-                                      CUELIGHT_FIFO + CUELIGHT_FIFO_TRACE_HEAD,
-                                      CUELIGHT_FIFO + CUELIGHT_FIFO_TRACE_PAYLOAD};
-        for (*held = 1; *held && limit; --limit) {
-            uint64_t words[3];
-            if (!read_all(addrs, 3, words)) return false;
-            *held = words[0] >> CUELIGHT_FIFO_TRACE_STATE_HELD_BIT & 0xffff;
-            // The head may lag a pop.
-            if (!*held || !words[1]) continue;
-            trace_.push_back({words[1], words[2]});
-            const uint32_t index = static_cast<uint32_t>(words[0]);
-            if (!issue(write_request(CUELIGHT_FIFO + CUELIGHT_FIFO_TRACE_POP, index))) return false;
-            --*held;
-        }
-        return true;
-    }
-
     // ------------------------------------------------------------------ threads
 
     // One call of a host thread. The device's own work that it causes is left to the thread.
@@ -402,7 +388,6 @@ class Twin {
                 step(nullptr);
             }
         }
-        trace_draining_ |= model_.top.irq_trace;
         return busy() || complete();
     }
 
@@ -410,13 +395,7 @@ class Twin {
         while (!closing_.load()) {
             const uint32_t seen = cuelight_bell_read(device_bell_);
             std::unique_lock<std::mutex> lock(mutex_);
-            bool more = serve();
-            if (!more && trace_due()) {
-                // One at a time: a completion must not wait for the trace.
-                uint32_t held = 0;
-                more = drain_trace(1, &held);
-                trace_draining_ = held != 0;
-            }
+            const bool more = serve();
             const bool due = std::exchange(host_due_, false);
             const bool dead = lost_;
             lock.unlock();

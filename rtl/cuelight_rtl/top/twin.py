@@ -32,6 +32,9 @@ class TwinTop(Elaboratable):
         self.irq_retire = Signal()
         self.irq_reject = Signal()
         self.irq_trace = Signal()
+        self.trace_head = Signal(64)
+        self.trace_payload = Signal(64)
+        self.trace_take = Signal()
         self.commits = [
             {
                 name: Signal(width, name=f"commit_{name}_{index}")
@@ -69,6 +72,9 @@ class TwinTop(Elaboratable):
             self.irq_retire.eq(scheduler.irq_retire),
             self.irq_reject.eq(scheduler.irq_reject),
             self.irq_trace.eq(scheduler.irq_trace),
+            self.trace_head.eq(scheduler.trace_head),
+            self.trace_payload.eq(scheduler.trace_payload),
+            scheduler.trace_take.eq(self.trace_take),
         ]
         for flat, port in zip(self.commits, scheduler.commits, strict=True):
             m.d.comb += [signal.eq(getattr(port, name)) for name, signal in flat.items()]
