@@ -17,13 +17,10 @@ def begin_form_step(m: Module, hand: Hand) -> None:
     group, lists = hand.group, hand.lists
     full = hand.of(hand.passes, "full", group)
     tier = lowest(m, hand.walk, "walk_tier")
-    reserved = [
-        Mux((tier < lower) & prefilling(hand, group)[lower], hand.core.min_rows[lower], 0) for lower in range(1, TIERS)
-    ]
     with m.If(hand.of(hand.seats, "unbound_any", group) & hand.of(hand.passes, "may_bind", group) & ~full):
         hand.look_up(m, Step.BIND, "unbound_seat")
     with m.Elif(hand.walk.any() & ~full):
-        m.d.comb += hand.reserve.eq(sum(reserved))
+        m.d.comb += hand.reserve.eq(reserved(hand, tier))
         with m.If(hand.of(hand.passes, "rows_at_hand", group)):
             m.d.sync += [hand.current.eq(Step.CHUNK), hand.walk_tier.eq(tier)]
             first = lists.heads[hand.prefilling_list(tier, group)]
@@ -48,6 +45,14 @@ def prefilling(hand: Hand, group: Value) -> Value:
     """Which tiers' lists of prefilling seats are not empty."""
     lists = hand.lists
     return lists.filled[lists.prefilling(0, 0) : lists.retired].word_select(group, TIERS)
+
+
+def reserved(hand: Hand, tier: Value) -> Value:
+    """Rows that chunks of ``tier`` leave to lower tiers with prompts to work on."""
+    busy = prefilling(hand, hand.group)
+    return sum(
+        (Mux((tier < lower) & busy[lower], hand.core.min_rows[lower], 0) for lower in range(1, TIERS)), start=Const(0)
+    )
 
 
 def end_turn(m: Module, hand: Hand, tier: Value) -> None:
@@ -76,12 +81,8 @@ def execute_chunk(m: Module, hand: Hand) -> None:
     rows, last = Signal(10), Signal()
     seat = owner.seat[: hand.params.seat_bits]
     here = hand.prefilling_list(hand.walk_tier, group)
-    lower = [
-        Mux((hand.walk_tier < tier) & prefilling(hand, group)[tier], hand.core.min_rows[tier], 0)
-        for tier in range(1, TIERS)
-    ]
     m.d.comb += [
-        hand.reserve.eq(sum(lower)),
+        hand.reserve.eq(reserved(hand, hand.walk_tier)),
         last.eq(work.rest <= grain),
         rows.eq(Mux(last, work.rest, grain)),
     ]
