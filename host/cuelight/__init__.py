@@ -11,6 +11,7 @@ from cuelight.device import Device
 from cuelight.errors import CuelightError
 from cuelight.filters import Filters
 from cuelight.manual import ManualRequest
+from cuelight.policy import Cost, Tier
 from cuelight.request import Finish, Request, Token
 from cuelight.status import Status
 from cuelight.trace import Event
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LLM",
+    "Cost",
     "CuelightError",
     "Device",
     "Event",
@@ -30,6 +32,7 @@ __all__ = [
     "Request",
     "Status",
     "Stream",
+    "Tier",
     "Token",
 ]
 

@@ -21,8 +21,6 @@ from cuelight.segment import Segment
 
 __all__ = ["Admission"]
 
-_AHEAD = -1
-
 
 class Admission:
     """Admits requests; whatever goes wrong, and wherever it is interrupted, leaves no slot and no block behind."""
@@ -43,7 +41,7 @@ class Admission:
         timeout_s : float
             Longest wait for room, in seconds.
         again : bool
-            It had room before, so it comes before all who wait.
+            It had room before, so it comes before all who wait, and its tier's KV floor does not hold for it.
 
         Raises
         ------
@@ -59,18 +57,20 @@ class Admission:
         while True:
             # The last row is always run: its output is the next token.
             left_s = max(0.0, deadline - time.monotonic())
-            tier = _AHEAD if again else request.tier
-            lease = self._room.take(request.group, tier, request.kv_blocks, left_s, record.prompt[:-1])
+            lease = self._room.take(
+                request.group, request.tier, request.kv_blocks, left_s, record.prompt[:-1], again=again
+            )
             try:
-                self._admit(request, record, lease)
+                self._admit(request, record, lease, again)
                 return
-            except _StaleHits:
+            except _Outdated:
                 self._room.give(request.group, lease)
 
-    def _admit(self, request: Request, record: SlotRecord, lease: Lease) -> None:
+    def _admit(self, request: Request, record: SlotRecord, lease: Lease, again: bool) -> None:
         start = lease.hits * self._room.block_positions(request.group)
         attributes = PageSchedAttr(
             automatic=1,
+            stepped=request.stepped,
             tier=request.tier,
             group=request.group,
             kv_blocks=request.kv_blocks,
@@ -82,10 +82,13 @@ class Admission:
         def prepare(request_id: int) -> None:
             nonlocal begun
             # Under the command lock: a group that was closed before is not admitted to, and one that is closed
-            # later is reset after the admission. The same holds for what a lane has lost.
+            # later is reset after the admission. The same holds for what a lane has lost, and for floors: a higher
+            # tier may have taken room later and been admitted sooner.
             self._room.check(request.group)
             if not self._room.is_current(request.group, lease):
-                raise _StaleHits
+                raise _Outdated
+            if not again and not self._room.keeps_floor(request.group, request.tier):
+                raise _Outdated
             table = np.array(lease.table, np.int32)
             self._segment.write_slot_record(
                 request_id & 0xFFFF, dataclasses.replace(record, request_id=request_id, block_table=table)
@@ -95,8 +98,8 @@ class Admission:
             self._results.expect(request)
 
         try:
-            self._commands.admit(attributes, 0, prepare)
-        except _StaleHits:
+            self._commands.admit(attributes, 0, prepare, below_floor=again)
+        except _Outdated:
             raise
         except BaseException as error:
             withdrawn = self._withdraw(request, lease, begun, refused=isinstance(error, CommandRefused))
@@ -141,5 +144,5 @@ class Admission:
         return True
 
 
-class _StaleHits(Exception):
-    """The lane has lost the blocks that were found."""
+class _Outdated(Exception):
+    """The lane has lost the blocks that were found, or they are below the tier's floor by now."""

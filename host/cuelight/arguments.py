@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cuelight.errors import InvalidArgument, PromptTooLong
 
-__all__ = ["check_lengths", "check_prompt", "check_sampling"]
+__all__ = ["check_lengths", "check_prompt", "check_range", "check_sampling"]
 
 
 def check_prompt(prompt: Sequence[int]) -> NDArray[np.int32]:
@@ -46,6 +46,18 @@ def check_lengths(prompt_tokens: int, max_new_tokens: int, context: int) -> None
             f"A prompt of {prompt_tokens} tokens and {max_new_tokens} new ones exceed the context of {context} "
             "positions; shorten the prompt or ask for fewer new tokens."
         )
+
+
+def check_range(name: str, value: int, low: int, high: int) -> None:
+    """Check a whole number.
+
+    Raises
+    ------
+    InvalidArgument
+        It is not from `low` to `high`, or none.
+    """
+    if not isinstance(value, int) or not low <= value <= high:
+        raise InvalidArgument(f"{name} must be {low} to {high}, not {value}.")
 
 
 def check_sampling(temperature: float, seed: int) -> None:

@@ -84,8 +84,8 @@ class BlockPool:
         """Published blocks, held or not."""
         return len(self._published)
 
-    def take(self, count: int, tokens: NDArray[np.int32] = NO_TOKENS) -> Lease | None:
-        """Give out `count` blocks, or None, and nothing, if fewer are free.
+    def take(self, count: int, tokens: NDArray[np.int32] = NO_TOKENS, leave: int = 0) -> Lease | None:
+        """Give out `count` blocks, or None, and nothing, if fewer than `count` and `leave` together are free.
 
         Parameters
         ----------
@@ -93,8 +93,10 @@ class BlockPool:
             Blocks, those found written included.
         tokens
             Whole blocks of these, from the first on, need not be written again if they are found.
+        leave
+            Blocks of credit that stay free.
         """
-        if count > self._credit:
+        if count + leave > self._credit:
             return None
         self._credit -= count
         lease = Lease((), 0, self.era)

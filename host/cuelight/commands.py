@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,8 @@ from cuelight.regmap import (
     COUNTERS,
     FIFO,
     PAGE,
+    TIER,
+    TIER_STRIDE,
     Counters,
     Fifo,
     FifoRejectHead,
@@ -22,6 +25,7 @@ from cuelight.regmap import (
     PageSchedAttr,
     PageSchedCmd,
     RejectReason,
+    Tier,
 )
 from cuelight.transports.base import Transport
 
@@ -102,7 +106,9 @@ class Commands:
         queued = counted - self._lost
         self._popped = (queued - ((queued - head.index) & 0xFFFF if head.valid else 0)) & _MASK
 
-    def admit(self, attributes: PageSchedAttr, stage: int, prepare: Callable[[int], None]) -> int:
+    def admit(
+        self, attributes: PageSchedAttr, stage: int, prepare: Callable[[int], None], *, below_floor: bool = False
+    ) -> int:
         """Admit a request into the slot that the device offers.
 
         Parameters
@@ -113,6 +119,8 @@ class Commands:
             Target stage, 0 for an automatic request.
         prepare : callable
             Called with the id, before the device hears of it.
+        below_floor : bool
+            The KV floor of its tier is no reason to refuse it.
 
         Returns
         -------
@@ -127,8 +135,9 @@ class Commands:
         with self.lock:
             request_id = self._offered_id()
             prepare(request_id)
-            self._transport.write64(PAGE + Page.SCHED_ATTR, attributes.pack())
-            self._issue(request_id, stage)
+            with self._lifted_floor(attributes.tier) if below_floor else contextlib.nullcontext():
+                self._transport.write64(PAGE + Page.SCHED_ATTR, attributes.pack())
+                self._issue(request_id, stage)
             return request_id
 
     def run(self, request_id: int, stage: int) -> None:
@@ -156,6 +165,14 @@ class Commands:
         """Report that a manual request's stage is finished; the device ignores it if none is pending."""
         self._transport.write32(PAGE + Page.STAGE_DONE, request_id)
 
+    def park(self, request_id: int) -> None:
+        """Leave an automatic request out of passes until it has a credit; the device ignores it for any other."""
+        self._transport.write32(PAGE + Page.PARK, request_id)
+
+    def credit(self, request_id: int) -> None:
+        """Let a parked request go on, or not park the next time."""
+        self._transport.write32(PAGE + Page.CREDIT, request_id)
+
     def collect_rejects(self) -> None:
         """Pop the rejects that the device has counted so far."""
         with self._fifo:
@@ -176,6 +193,18 @@ class Commands:
                     )
             self._overflowed |= lost != self._lost
             self._lost = lost
+
+    @contextlib.contextmanager
+    def _lifted_floor(self, tier: int) -> Iterator[None]:
+        register = TIER + TIER_STRIDE * tier + Tier.KV_FLOOR
+        floor = self._transport.read32(register)
+        try:
+            if floor:
+                self._transport.write32(register, 0)
+            yield
+        finally:
+            if floor:
+                self._transport.write32(register, floor)
 
     def _take(self, head: FifoRejectHead) -> None:
         reason = RejectReason(head.reason)

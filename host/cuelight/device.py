@@ -16,7 +16,7 @@ from typing import Self, TypeVar
 import numpy as np
 
 from cuelight import regmap
-from cuelight.arguments import check_lengths, check_prompt, check_sampling
+from cuelight.arguments import check_lengths, check_prompt, check_range, check_sampling
 from cuelight.commands import Reject
 from cuelight.errors import (
     CuelightError,
@@ -24,7 +24,6 @@ from cuelight.errors import (
     DeviceClosed,
     DeviceLost,
     InvalidArgument,
-    NoKvCredit,
     Timeout,
     TransportError,
     UnknownDevice,
@@ -37,6 +36,7 @@ from cuelight.lanes.types import SlotRecord
 from cuelight.link import Link, Settings, identify
 from cuelight.manual import ManualRequest
 from cuelight.observe import SUFFIX
+from cuelight.policy import Cost, Tier, complete_tiers
 from cuelight.publish import Publisher
 from cuelight.regmap import CONTROL, IDENTITY, LANE, LANE_STRIDE
 from cuelight.request import DEFAULT_TIMEOUT_S, Request
@@ -104,6 +104,9 @@ class Device:
         self._journal = Journal(self._admit_again, self._replace, self.capabilities.lanes)
         self._link = Link(transport, self._journal)
         self._settings: Settings | None = None
+        self._tiers = complete_tiers((), self.capabilities)
+        self._costs = [Cost()] * self.capabilities.lanes
+        self._setting = threading.Lock()
         self._reopen = reopen
         self._replaced = threading.Condition()
         self._on_replaced: Callable[[], None] | None = None
@@ -127,6 +130,7 @@ class Device:
         seats: int = 64,
         context: int = 2048,
         blocks: int = 32,
+        tiers: Sequence[Tier] = (),
         polling: bool = False,
         title: str = "",
         progress: Callable[[str, float], object] | None = None,
@@ -143,6 +147,8 @@ class Device:
             Positions a request may have, prompt and new tokens together.
         blocks : int
             KV blocks a request may have.
+        tiers : sequence of Tier
+            What each tier is granted, the highest first; see `set_tiers`.
         polling : bool
             Let the twin's thread spin; for lanes that can't wake it, such as a GPU.
         title : str
@@ -156,6 +162,8 @@ class Device:
             No transport has this URI.
         BuildError
             The twin could not be built.
+        InvalidArgument
+            A size, or a tier, is out of range.
         """
         if uri != "twin":
             raise UnknownDevice(f"There is no device {uri!r}; this version knows only 'twin'.")
@@ -174,10 +182,16 @@ class Device:
 
         transport = reopen()
         try:
-            return cls(transport, reopen, uri=uri, title=title)
+            device = cls(transport, reopen, uri=uri, title=title)
         except BaseException:
             transport.close()
             raise
+        try:
+            device.set_tiers(tiers)
+        except BaseException:
+            device.close()
+            raise
+        return device
 
     @property
     def segment(self) -> Segment:
@@ -211,6 +225,8 @@ class Device:
         block_positions: int,
         seats: int | None = None,
         rows: int | None = None,
+        depth: int = 2,
+        tiers: Sequence[Tier] | None = None,
     ) -> None:
         """Set up automatic mode, alike for all lane groups; only while no request lives.
 
@@ -226,6 +242,10 @@ class Device:
             Seats of each group; the device's if left out.
         rows : int, optional
             Row budget of a pass, seats + 16 to 512; 256, or seats + 16 where that is more, if left out.
+        depth : int
+            Dispatches that a lane may have at once: 2, or 1 for a lane that reports seat by seat in STAGE_DONE.
+        tiers : sequence of Tier, optional
+            As for `set_tiers`; as they are if left out.
 
         Raises
         ------
@@ -236,19 +256,58 @@ class Device:
         """
         seats = self.capabilities.seats if seats is None else seats
         rows = max(256, seats + 16) if rows is None else rows
+        granted = None if tiers is None else complete_tiers(tiers, self.capabilities)
         for name, value, low, high in (
             ("stages", stages, 4, self.capabilities.stages),
             ("kv_blocks", kv_blocks, 0, 0xFFFF),
             ("block_positions", block_positions, 1, 1 << 20),
             ("seats", seats, 1, self.capabilities.seats),
             ("rows", rows, seats + 16, 512),
+            ("depth", depth, 1, 2),
         ):
-            if not low <= value <= high:
-                raise InvalidArgument(f"{name} must be {low} to {high}, not {value}.")
+            check_range(name, value, low, high)
         if self._journal.waiting:
             raise DeviceBusy("Requests wait to be admitted again; wait for them before configuring the device.")
-        self._link.configure(settings := Settings(stages, kv_blocks, block_positions, seats, rows))
+        self._link.configure(settings := Settings(stages, kv_blocks, block_positions, seats, rows, depth))
         self._settings = settings
+        if granted is not None:
+            self.set_tiers(granted)
+
+    def set_tiers(self, tiers: Sequence[Tier]) -> None:
+        """Set what each tier is granted in every lane group, at any time; `status` reads it back.
+
+        Parameters
+        ----------
+        tiers : sequence of Tier
+            The highest first; those left out are granted nothing.
+
+        Raises
+        ------
+        InvalidArgument
+            A value is out of range, or there are too many.
+        """
+        tiers = complete_tiers(tiers, self.capabilities)
+        with self._setting:
+            with self._replaced:
+                self._tiers = tiers
+            self._on_link(lambda link, _: link.set_tiers(tiers), DEFAULT_TIMEOUT_S)
+
+    def set_cost(self, cost: Cost, group: int | None = None) -> None:
+        """Set what a pass may cost, in one lane group or in all, at any time; `status` reads it back.
+
+        Raises
+        ------
+        InvalidArgument, UnknownGroup
+            A value is out of range, or there is no such group.
+        """
+        cost.check()
+        if group is not None:
+            self._check_group(group)
+        with self._setting:
+            with self._replaced:
+                for each in range(self.capabilities.lanes) if group is None else (group,):
+                    self._costs[each] = cost
+            self._on_link(lambda link, _: link.set_costs(self._costs), DEFAULT_TIMEOUT_S)
 
     def admit(self, stage: int, timeout_s: float = DEFAULT_TIMEOUT_S) -> ManualRequest:
         """Admit a request in manual mode, RUNNING(`stage`).
@@ -281,6 +340,7 @@ class Device:
         filters: Filters = NO_FILTERS,
         top_logprobs: int = 0,
         ignore_eos: bool = False,
+        stepped: bool = False,
         timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> Request:
         """Admit a request in automatic mode.
@@ -305,6 +365,8 @@ class Device:
             Likeliest tokens to report with each token, 20 at most.
         ignore_eos : bool
             Go on after end of text.
+        stepped : bool
+            Park after each token until `Request.credit`.
         timeout_s : float
             Longest wait for a slot and KV blocks, in seconds; 0: don't wait.
 
@@ -318,7 +380,7 @@ class Device:
         InvalidArgument, UnknownTier, UnknownGroup, PromptTooLong
             An argument can't be right.
         DeviceFull, NoKvCredit
-            No slot, or too few KV blocks, became free in time, or a group never has as many.
+            No slot, or too few KV blocks, became free in time, or a group can never have as many for its tier.
         LaneError
             The group's lane has died.
         CommandRefused
@@ -333,11 +395,6 @@ class Device:
             raise UnknownTier(f"Tier {tier} does not exist; choose 0 (highest) to {self.capabilities.tiers - 1}.")
         self._check_group(group)
         kv_blocks = -(-(len(tokens) + max_new_tokens) // self._block_positions)
-        if kv_blocks > (most := self._room.blocks(group)):
-            raise NoKvCredit(
-                f"The request needs {kv_blocks} KV blocks and lane group {group} has {most} in all; "
-                "configure more, or ask for fewer new tokens."
-            )
         record = SlotRecord(
             request_id=0,
             prompt=tokens,
@@ -349,7 +406,7 @@ class Device:
             filters=filters,
             top_logprobs=top_logprobs,
         )
-        request = Request(group, tier, record, kv_blocks, self._cancel)
+        request = Request(group, tier, record, kv_blocks, self._cancel, self._tell, stepped=stepped)
         self._on_link(lambda link, left_s: link.admission.admit(request, left_s), timeout_s)
         return request
 
@@ -366,6 +423,7 @@ class Device:
         filters: Filters = NO_FILTERS,
         top_logprobs: int = 0,
         ignore_eos: bool = False,
+        stepped: bool = False,
         timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> tuple[Request, ...]:
         """Admit `n` requests that differ in their seeds: `seed`, `seed` + 1, …, modulo 2**64.
@@ -398,6 +456,7 @@ class Device:
                         filters=filters,
                         top_logprobs=top_logprobs,
                         ignore_eos=ignore_eos,
+                        stepped=stepped,
                         timeout_s=max(0.0, deadline - time.monotonic()),
                     )
                 )
@@ -434,6 +493,7 @@ class Device:
             while regmap.LaneLaneStatus.unpack(link.transport.read32(status)).resetting:
                 if time.monotonic() > deadline:
                     raise TransportError(f"The device goes on resetting lane group {group}; open it again.")
+            link.results.sweep(group)
 
     def reset_group(self, group: int, error: CuelightError) -> None:
         """Give a lane group up, because its lane has died: its requests, and later ones, fail with `error`.
@@ -449,6 +509,9 @@ class Device:
                 if request.group == group:
                     request.blame(error)
             link.transport.write32(CONTROL + regmap.Control.GROUP_RESET, group)
+            link.results.sweep(group)
+        for request in self._journal.waiting:
+            self._journal.release(request)
 
     def on_replaced(self, call: Callable[[], None]) -> None:
         """Have `call` called, by another thread, whenever the device was replaced by a fresh one."""
@@ -491,6 +554,7 @@ class Device:
                     prompt_tokens=request.prompt_tokens,
                     new_tokens=len(request.received),
                     max_new_tokens=request.max_new_tokens,
+                    parked=request.parked,
                     age_s=(now_ns - request.submitted_ns) / 1e9,
                 )
                 for request in sorted(self.requests, key=lambda request: request.submitted_ns)
@@ -604,6 +668,7 @@ class Device:
             with contextlib.suppress(DeviceClosed):
                 link.transport.segment.ring_host()
             raise
+        self._tell(request)
         if request.cancelled:
             self._cancel(request)
 
@@ -627,6 +692,11 @@ class Device:
             if closing := self._dead:
                 old = fresh
             else:
+                # With the lock held: nobody sets them between this and the change. Whoever admits to it notices if
+                # it is gone already.
+                with contextlib.suppress(CuelightError):
+                    fresh.set_tiers(self._tiers)
+                    fresh.set_costs(self._costs)
                 self._link = fresh
             self._replaced.notify_all()
         old.results.stop()
@@ -660,6 +730,13 @@ class Device:
             if link.results.holds(request):
                 return link.commands.cancel(request.id)
         return self._journal.withdraw(request)
+
+    def _tell(self, request: Request) -> None:
+        link = self._link
+        # One that is lost meanwhile hears it when it is admitted again.
+        with contextlib.suppress(DeviceLost):
+            link.results.tell(request)
+        self._journal.release(request)
 
     def _check_group(self, group: int) -> None:
         if not 0 <= group < self.capabilities.lanes:

@@ -23,7 +23,7 @@ class Journal:
 
     A request itself knows what was asked and which tokens came, so it is admitted with a prompt that has both. After a
     second loss without a token in between, requests are admitted one at a time: whichever is to blame then fails alone,
-    at its third.
+    at its third. A parked request is admitted once it has a credit.
 
     Parameters
     ----------
@@ -49,6 +49,7 @@ class Journal:
         self._changed = threading.Condition()
         self._order = itertools.count()
         self._waiting: list[tuple[int, int, int, Request]] = []
+        self._parked: dict[Request, None] = {}
         self._replaying: Request | None = None
         self._lost: tuple[Transport, CuelightError] | None = None
         self._closed: CuelightError | None = None
@@ -59,7 +60,7 @@ class Journal:
         """Requests that are not on a device."""
         with self._changed:
             replaying = () if self._replaying is None else (self._replaying,)
-            return (*replaying, *(request for *_, request in self._waiting))
+            return (*replaying, *(request for *_, request in self._waiting), *self._parked)
 
     def lose(self, requests: Sequence[Request], error: CuelightError) -> None:
         """Take over requests that their device has given up, because of `error`."""
@@ -86,17 +87,28 @@ class Journal:
             self._lost = transport, error
             self._wake()
 
+    def release(self, request: Request) -> None:
+        """Admit a request that was parked, if it is here and may go on, or fail, now."""
+        with self._changed:
+            if request in self._parked and not _stays(request):
+                del self._parked[request]
+                self._push(request)
+                self._wake()
+
     def withdraw(self, request: Request) -> bool:
         """End a request that was cancelled, if it is here."""
         with self._changed:
             if request is self._replaying:
                 # The thread sees that it was cancelled once it is on the device.
                 return True
-            kept = [entry for entry in self._waiting if entry[-1] is not request]
-            if len(kept) == len(self._waiting):
-                return False
-            heapq.heapify(kept)
-            self._waiting = kept
+            if request in self._parked:
+                del self._parked[request]
+            else:
+                kept = [entry for entry in self._waiting if entry[-1] is not request]
+                if len(kept) == len(self._waiting):
+                    return False
+                heapq.heapify(kept)
+                self._waiting = kept
         request.retire(cancelled=True)
         return True
 
@@ -104,9 +116,10 @@ class Journal:
         """End all that wait with `error`, and later losses too."""
         with self._changed:
             self._closed = self._closed or error
-            waiting, self._waiting = self._waiting, []
+            ended = [*(request for *_, request in self._waiting), *self._parked]
+            self._waiting, self._parked = [], {}
             self._changed.notify_all()
-        for *_, request in waiting:
+        for request in ended:
             request.fail(error)
 
     def join(self, timeout_s: float) -> None:
@@ -116,6 +129,9 @@ class Journal:
             thread.join(timeout_s)
 
     def _push(self, request: Request) -> None:
+        if _stays(request):
+            self._parked[request] = None
+            return
         heapq.heappush(self._waiting, (request.tier, request.submitted_ns, next(self._order), request))
 
     def _wake(self) -> None:
@@ -141,6 +157,10 @@ class Journal:
                     self._thread = None
                     return
                 self._replaying = None if lost else heapq.heappop(self._waiting)[-1]
+                if self._replaying and _stays(self._replaying):
+                    self._push(self._replaying)
+                    self._replaying = None
+                    continue
             if lost:
                 try:
                     self._replace(*lost)
@@ -166,3 +186,7 @@ class Journal:
             self._replaying = None
         if losses > 1:
             request.wait_progress(_SUSPECT_S)
+
+
+def _stays(request: Request) -> bool:
+    return request.parked and not request.blamed

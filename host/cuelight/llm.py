@@ -21,6 +21,7 @@ from cuelight.engine.weights import DEFAULT_MODEL, resolve
 from cuelight.errors import CuelightError, DeviceClosed, DeviceLost, InvalidArgument, LaneError, SegmentError
 from cuelight.filters import FilterSettings
 from cuelight.lanes.process import LaneProcess
+from cuelight.policy import Tier
 from cuelight.request import DEFAULT_TIMEOUT_S
 from cuelight.stream import Metrics, Stream
 
@@ -85,6 +86,9 @@ class LLM:
         context: int | None = None,
         kv_positions: int = DEFAULT_KV_POSITIONS,
         layers_per_stage: int = 5,
+        seats: int | None = None,
+        rows: int | None = None,
+        tiers: Sequence[Tier] = (),
         dtype: str = DTYPES[0],
         threads: int = 0,
         progress: Progress = silent,
@@ -105,6 +109,10 @@ class LLM:
             Positions the KV cache of a lane holds, all its requests together.
         layers_per_stage : int
             Layers that one stage covers.
+        seats, rows : int, optional
+            Requests that a lane runs at once, and its row budget of a pass; as `Device.configure` has them if left out.
+        tiers : sequence of Tier
+            What each tier is granted, the highest first; `Device.set_tiers` changes it.
         dtype : str
             float32, or bfloat16 for half the memory; what lanes compute in, whatever the model's files hold.
         threads : int
@@ -118,6 +126,8 @@ class LLM:
             The model can't be had or read.
         UnknownDevice, BuildError
             The device can't be had.
+        InvalidArgument
+            A value is out of range.
         LaneError
             A lane did not start.
         """
@@ -138,11 +148,14 @@ class LLM:
                     lanes=lanes,
                     context=context,
                     blocks=blocks_for(config, context),
+                    tiers=tiers,
                     title=os.fspath(model),
                     progress=progress,
                 )
             )
-            opened.configure(stages=stages, kv_blocks=blocks, block_positions=block_positions(config))
+            opened.configure(
+                stages=stages, kv_blocks=blocks, block_positions=block_positions(config), seats=seats, rows=rows
+            )
 
             def start_lane(lane: int, progress: Progress = silent) -> LaneProcess:
                 return LaneProcess(
@@ -194,6 +207,7 @@ class LLM:
         seed: int | None = None,
         tier: int = 0,
         top_logprobs: int = 0,
+        stepped: bool = False,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         **filters: Unpack[FilterSettings],
     ) -> Stream:
@@ -213,6 +227,9 @@ class LLM:
             Latency tier, 0 the highest.
         top_logprobs : int
             Likeliest tokens to report with each token, 20 at most.
+        stepped : bool
+            Park after each token until `Stream.request.credit`. Wait for tokens then, not for pieces of text: not
+            every token completes one.
         timeout_s : float
             Longest wait for a slot and KV blocks, in seconds.
         **filters
@@ -241,6 +258,7 @@ class LLM:
             seed=seed,
             tier=tier,
             top_logprobs=top_logprobs,
+            stepped=stepped,
             timeout_s=timeout_s,
             **filters,
         )[0]
@@ -255,6 +273,7 @@ class LLM:
         seed: int | None = None,
         tier: int = 0,
         top_logprobs: int = 0,
+        stepped: bool = False,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         **filters: Unpack[FilterSettings],
     ) -> list[Stream]:
@@ -282,6 +301,7 @@ class LLM:
             seed=seed,
             filters=self._defaults.filters.override(**filters),
             top_logprobs=top_logprobs,
+            stepped=stepped,
             timeout_s=timeout_s,
         )
         return [Stream(request, request.seed, self.decode) for request in requests]

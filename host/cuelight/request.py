@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuelight.blocks import Lease
-from cuelight.errors import CuelightError, LaneError, RequestCancelled, Timeout
+from cuelight.errors import CuelightError, InvalidArgument, LaneError, RequestCancelled, Timeout
 from cuelight.lanes.types import SlotRecord
 
 __all__ = ["DEFAULT_TIMEOUT_S", "Finish", "Request", "Token"]
@@ -81,6 +81,8 @@ class Request:
         KV blocks it takes.
     lease : Lease or None
         Those blocks; None until admitted.
+    stepped : bool
+        Whether it parks by itself after each of its tokens.
     start : int
         Positions that were found in the prefix cache, so that they need no prefill.
     submitted_ns : int
@@ -94,6 +96,9 @@ class Request:
         record: SlotRecord,
         kv_blocks: int,
         cancel: Callable[[Request], bool],
+        tell: Callable[[Request], None],
+        *,
+        stepped: bool = False,
     ) -> None:
         self.id = 0
         self.group = group
@@ -102,14 +107,20 @@ class Request:
         self.max_new_tokens = record.limit
         self.seed = record.seed
         self.kv_blocks = kv_blocks
+        self.stepped = stepped
         self.lease: Lease | None = None
         self.start = 0
         self.submitted_ns = time.monotonic_ns()
         self._record = record
         self._cancel = cancel
+        self._tell = tell
         self._changed = threading.Condition()
         self._tokens: list[Token] = []
         self._cancelled = False
+        # Remembered credits, or -1: parked, or about to be. What the device has heard of it may be behind.
+        self._credits = 0
+        self._heard = 0
+        self._goes_on = False
         self._losses = 0
         self._kept = 0
         self._alternatives: dict[int, float] = {}
@@ -173,6 +184,11 @@ class Request:
         return self._cancelled
 
     @property
+    def parked(self) -> bool:
+        """Whether it waits for a credit, or will once its pass is over."""
+        return self._credits < 0
+
+    @property
     def losses(self) -> int:
         """How often in a row its lane or device was lost before it got another token."""
         return self._losses
@@ -191,6 +207,40 @@ class Request:
         # Before the device hears of it: a request that is lost now is not admitted again.
         self._cancelled = True
         return self._cancel(self)
+
+    def park(self) -> bool:
+        """Leave it out of passes, from the end of the one under way on, until it has a credit.
+
+        It keeps its KV blocks, and its seat until somebody of a higher tier wants it. Twice is the same as once. If a
+        credit was remembered, that is used up instead.
+
+        Returns
+        -------
+        bool
+            False if it is over.
+
+        Raises
+        ------
+        InvalidArgument
+            It is stepped.
+        """
+        if self.stepped:
+            raise InvalidArgument(
+                "A stepped request parks by itself after each of its tokens; give it its credit later instead."
+            )
+        return self._count(-1)
+
+    def credit(self) -> bool:
+        """Let it go on if it is parked; a stepped one, to its next token.
+
+        Otherwise the credit is remembered, once, and used up when it would park the next time.
+
+        Returns
+        -------
+        bool
+            False if it is over.
+        """
+        return self._count(1)
 
     def tokens(self, timeout_s: float = DEFAULT_TIMEOUT_S) -> Iterator[Token]:
         """Yield its tokens from the first one, as they come.
@@ -259,9 +309,29 @@ class Request:
                 raise self._error.with_traceback(None)
             return fresh
 
+    def _count(self, credits: int) -> bool:
+        with self._changed:
+            if self.done:
+                return False
+            self._credits = min(1, max(-1, self._credits + credits))
+            self._changed.notify_all()
+        self._tell(self)
+        return True
+
+    def take_news(self) -> int:
+        """What its device must hear to be in step with it: so many credits, or, if negative, to park it."""
+        with self._changed:
+            # The device need not know of a credit that only keeps the host from parking it.
+            wanted = self._credits if self.stepped else min(0, self._credits)
+            news, self._heard = wanted - self._heard, wanted
+            repeat, self._goes_on = self._goes_on and wanted < 0, False
+            return news or -int(repeat)
+
     def begin(self, request_id: int, lease: Lease, start: int) -> None:
         """Note what it is admitted with."""
-        self.id, self.lease, self.start = request_id, lease, start
+        with self._changed:
+            self.id, self.lease, self.start = request_id, lease, start
+            self._heard, self._goes_on = 0, False
 
     def propose(self, position: int, token: int, logprob: float) -> None:
         """Note one of the likeliest tokens at `position`; the token itself follows.
@@ -271,8 +341,13 @@ class Request:
         if position == self.prompt_tokens + len(self._tokens):
             self._alternatives[token] = logprob
 
-    def deliver(self, position: int, token: int, logprob: float, finish: Finish | None) -> None:
+    def deliver(self, position: int, token: int, logprob: float, finish: Finish | None) -> bool:
         """Add a token that came from the lane; a repeated one is dropped.
+
+        Returns
+        -------
+        bool
+            Whether its device must hear something; see `take_news`.
 
         Raises
         ------
@@ -287,11 +362,16 @@ class Request:
                     "report this as a bug of the lane."
                 )
             if position < expected or self.done:
-                return
+                return False
             alternatives = tuple(self._alternatives.items())
             self._alternatives.clear()
             self._tokens.append(Token(position, token, logprob, finish, time.monotonic_ns(), alternatives))
+            if self.stepped:
+                self._credits, self._heard = max(-1, self._credits - 1), max(-1, self._heard - 1)
+            # It may have been credited and parked again within one pass, for which the device remembered the credit.
+            self._goes_on = self.parked and not self.stepped
             self._changed.notify_all()
+            return self._goes_on
 
     def blame(self, error: CuelightError) -> None:
         """Note why the request will not finish by itself; it fails with this when the device retires it."""
@@ -330,11 +410,11 @@ class Request:
             return self._losses
 
     def wait_progress(self, timeout_s: float) -> bool:
-        """Wait until it has a token more than when it was lost, is over or is lost again; False if the time is over."""
+        """Wait until it has a token more than when it was lost, parks, is over or is lost again; False if in vain."""
         with self._changed:
             kept, losses = self._kept, self._losses
             return self._changed.wait_for(
-                lambda: self.done or len(self._tokens) > kept or self._losses != losses, timeout_s
+                lambda: self.done or self.parked or len(self._tokens) > kept or self._losses != losses, timeout_s
             )
 
     def fail(self, error: CuelightError) -> None:

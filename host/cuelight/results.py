@@ -54,6 +54,7 @@ class Results:
         self._nonce = transport.read64(IDENTITY + Identity.BOOT_NONCE)
         self._changed = threading.Condition()
         self._live: dict[int, Request] = {}
+        self._swept: set[int] = set()
         self._stopping = False
         head = FifoRetireHead.unpack(transport.read64(FIFO + Fifo.RETIRE_HEAD))
         retired = transport.read32(COUNTERS + Counters.RETIRED)
@@ -81,6 +82,28 @@ class Results:
         """Deliver no more to a request that never lived; False if it has retired or failed already."""
         with self._changed:
             return self._live.pop(request.id, None) is not None
+
+    def tell(self, request: Request) -> None:
+        """Park or credit a request on this device, if it lives here, as its host has said."""
+        with self._commands.lock:
+            if self.holds(request):
+                news = request.take_news()
+                for _ in range(news):
+                    self._commands.credit(request.id)
+                if news < 0:
+                    self._commands.park(request.id)
+
+    def sweep(self, group: int) -> None:
+        """Treat what the reset of a lane group leaves on the device as it treats the rest: its lane is lost.
+
+        That is whatever was parked and had no seat.
+        """
+        for request in self.live:
+            if request.group == group:
+                # With the lock held: whoever sees the retirement sees what it means.
+                with self._changed:
+                    if self._commands.cancel(request.id):
+                        self._swept.add(request.id)
 
     def wait_empty(self, timeout_s: float) -> bool:
         """Wait until nothing lives; False if something still does after `timeout_s` seconds."""
@@ -151,7 +174,8 @@ class Results:
                     "correct the request or restart the lane."
                 )
             self._publish(request, token.position)
-            request.deliver(token.position, token.token, token.logprob, _FINISH[token.finish])
+            if request.deliver(token.position, token.token, token.logprob, _FINISH[token.finish]):
+                self.tell(request)
             self._journal.delivered[request.group] += 1
         except LaneError as error:
             request.blame(error)
@@ -182,17 +206,16 @@ class Results:
             deadline = time.monotonic() + _SETTLE_S
             with self._changed:
                 request = self._live.pop(head.id, None)
+                lane_lost = head.reason == RetireReason.LANE_LOST or head.id in self._swept
+                self._swept.discard(head.id)
                 self._changed.notify_all()
             if request is not None and request.lease:
                 self._room.give(request.group, request.lease, keep=not request.blamed)
-                self._end(request, RetireReason(head.reason))
-
-    def _end(self, request: Request, reason: RetireReason) -> None:
-        if reason is RetireReason.LANE_LOST:
-            error = LaneError(f"Lane group {request.group} was reset while the request lived; submit it again.")
-            self._journal.lose((request,), error)
-        else:
-            request.retire(cancelled=reason is RetireReason.CANCELLED)
+                if lane_lost:
+                    error = LaneError(f"Lane group {request.group} was reset while the request lived; submit it again.")
+                    self._journal.lose((request,), error)
+                else:
+                    request.retire(cancelled=head.reason == RetireReason.CANCELLED)
 
     def _check_identity(self) -> None:
         if self._transport.read64(IDENTITY + Identity.BOOT_NONCE) != self._nonce:

@@ -5,18 +5,24 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cuelight.blocks import NO_TOKENS, BlockPool, Lease
 from cuelight.errors import CuelightError, DeviceBusy, DeviceFull, NoKvCredit
+from cuelight.regmap import TIER_COUNT
 
 __all__ = ["Room"]
+
+_AHEAD = -1
 
 
 class Room:
     """Slots and KV blocks, given out first come, first served within a tier, higher tiers first.
+
+    What a tier takes leaves its KV floor free, as the device demands.
 
     The device returns a request's KV credit when it retires and its slot when its retirement entry is popped. The
     driver gives both back here after the pop, so what is free here is free on the device.
@@ -36,6 +42,7 @@ class Room:
         self._pools = [BlockPool(0) for _ in range(groups)]
         self._lines: list[list[tuple[int, int]]] = [[] for _ in range(groups)]
         self._arrivals = itertools.count()
+        self._floors = [0] * TIER_COUNT
         self._errors: list[CuelightError | None] = [None] * groups
         self._closed: CuelightError | None = None
 
@@ -93,38 +100,58 @@ class Room:
             self.check_open()
             self._free_slots -= 1
 
+    def set_floors(self, floors: Sequence[int]) -> None:
+        """Set the KV blocks that what a tier takes leaves free in its group, by tier."""
+        with self._changed:
+            self._floors[: len(floors)] = floors
+            self._changed.notify_all()
+
     def take(
-        self, group: int, tier: int, blocks: int, timeout_s: float, tokens: NDArray[np.int32] = NO_TOKENS
+        self,
+        group: int,
+        tier: int,
+        blocks: int,
+        timeout_s: float,
+        tokens: NDArray[np.int32] = NO_TOKENS,
+        *,
+        again: bool = False,
     ) -> Lease:
         """Take a slot and `blocks` KV blocks of `group`, waiting up to `timeout_s` seconds for both.
 
-        Blocks that hold the beginning of `tokens` already are among them where there are such.
+        Blocks that hold the beginning of `tokens` already are among them where there are such. Whoever had room
+        before and takes it `again` comes before all who wait, and no floor is in the way.
 
         Raises
         ------
         DeviceFull, NoKvCredit
-            Slots, or KV blocks, did not become free in time.
+            Slots, or KV blocks, did not become free in time, or there can never be as many.
         CuelightError
             What the group or the room was closed with.
         """
         deadline = time.monotonic() + timeout_s
         with self._changed:
             line = self._lines[group]
-            ticket = (tier, next(self._arrivals))
+            ticket = (_AHEAD if again else tier, next(self._arrivals))
             line.append(ticket)
             try:
                 while True:
                     self.check(group)
-                    pool = self._pools[group]
-                    if min(line) == ticket and self._free_slots and (lease := pool.take(blocks, tokens)) is not None:
+                    pool, floor = self._pools[group], 0 if again else self._floors[tier]
+                    if blocks + floor > pool.count:
+                        raise self._never(group, tier, blocks, floor)
+                    if min(line) == ticket and self._free_slots and (lease := pool.take(blocks, tokens, floor)):
                         self._free_slots -= 1
                         return lease
                     if (left_s := deadline - time.monotonic()) <= 0:
-                        raise self._full() if not self._free_slots else self._no_credit(group, blocks)
+                        raise self._full() if not self._free_slots else self._no_credit(group, tier, blocks, floor)
                     self._changed.wait(left_s)
             finally:
                 line.remove(ticket)
                 self._changed.notify_all()
+
+    def keeps_floor(self, group: int, tier: int) -> bool:
+        """Whether what is free in `group` is the floor of `tier` at least, so that a lease of the tier still holds."""
+        return self._pools[group].free >= self._floors[tier]
 
     def is_current(self, group: int, lease: Lease) -> bool:
         """Whether the lane still has what it had when the lease was taken."""
@@ -181,10 +208,18 @@ class Room:
             f"All {self._slots} slots of the device are in use; wait longer for one, or cancel a request."
         )
 
-    def _no_credit(self, group: int, blocks: int) -> NoKvCredit:
+    def _no_credit(self, group: int, tier: int, blocks: int, floor: int) -> NoKvCredit:
         pool = self._pools[group]
         ahead = " and other requests wait" if len(self._lines[group]) > 1 else ""
+        leaves = f" and leaves {floor} to others than tier {tier}" if floor else ""
         return NoKvCredit(
             f"Lane group {group} has {pool.free} of {pool.count} KV blocks free{ahead}, and this request needs "
-            f"{blocks}; wait longer, or ask for fewer new tokens."
+            f"{blocks}{leaves}; wait longer, or ask for fewer new tokens."
+        )
+
+    def _never(self, group: int, tier: int, blocks: int, floor: int) -> NoKvCredit:
+        leaves = f", of which tier {tier} leaves {floor} to others" if floor else ""
+        return NoKvCredit(
+            f"The request needs {blocks} KV blocks and lane group {group} has {self._pools[group].count} in all"
+            f"{leaves}; configure more, or ask for fewer new tokens."
         )

@@ -24,6 +24,8 @@ class RequestState:
     new_tokens: int
     """Tokens that have come so far."""
     max_new_tokens: int
+    parked: bool
+    """It waits for a credit."""
     age_s: float
     """Time since `submit`, in seconds."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from cuelight.policy import Cost, Tier
 from cuelight.regmap import (
     CONTROL,
     COUNTERS,
@@ -14,9 +15,12 @@ from cuelight.regmap import (
     LANE,
     LANE_STRIDE,
     PAGE,
+    TIER,
+    TIER_STRIDE,
     Control,
     Counters,
     Group,
+    GroupCostChunk,
     GroupOccupancy,
     Identity,
     IdentityCapabilities,
@@ -25,6 +29,7 @@ from cuelight.regmap import (
     Page,
     PageReqStatus,
 )
+from cuelight.regmap import Tier as TierRegisters
 from cuelight.transports.base import Transport
 
 __all__ = ["CounterValues", "GroupState", "LaneState", "Status", "read_status"]
@@ -48,6 +53,8 @@ class LaneState:
     """Sequence of the next dispatch."""
     passes: int
     """Number of the latest pass."""
+    depth: int
+    """Dispatches that may be outstanding."""
     busy_ns: int
     """Time in which a dispatch was outstanding, in nanoseconds."""
 
@@ -60,6 +67,8 @@ class GroupState:
     """Seats it may use."""
     rows: int
     """Row budget of a pass."""
+    cost: Cost
+    """What a pass may cost."""
     kv_blocks: int
     """All its KV blocks."""
     kv_free: int
@@ -70,6 +79,8 @@ class GroupState:
     """Requests in a seat."""
     decoding: int
     """Seats that decode."""
+    parked: int
+    """Seats that wait for a credit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +101,7 @@ class CounterValues:
     trace_lost: int
     decision_cycles: int
     """Sum over dispatches of the cycles from their cause; 64 bits."""
+    pauses: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +125,7 @@ class Status:
     """Slot offered to the next request of page 0."""
     lanes: tuple[LaneState, ...]
     groups: tuple[GroupState, ...]
+    tiers: tuple[Tier, ...]
     counters: CounterValues
 
     def to_dict(self) -> dict[str, Any]:
@@ -142,6 +155,7 @@ def read_status(transport: Transport) -> Status:
         offered=None if page.slot == 0xFFFF else page.slot,
         lanes=tuple(_read_lane(transport, LANE + LANE_STRIDE * lane) for lane in range(capabilities.lanes)),
         groups=tuple(_read_group(transport, GROUP + GROUP_STRIDE * group) for group in range(capabilities.lanes)),
+        tiers=tuple(_read_tier(transport, TIER + TIER_STRIDE * tier) for tier in range(capabilities.tiers)),
         counters=CounterValues(**_read_counters(transport)),
     )
 
@@ -156,20 +170,37 @@ def _read_lane(transport: Transport, base: int) -> LaneState:
         stage=status.stage,
         sequence=transport.read32(base + Lane.SEQUENCE),
         passes=transport.read32(base + Lane.PASS),
+        depth=transport.read32(base + Lane.DEPTH),
         busy_ns=transport.read64(base + Lane.BUSY_NS),
     )
 
 
 def _read_group(transport: Transport, base: int) -> GroupState:
+    chunk = GroupCostChunk.unpack(transport.read32(base + Group.COST_CHUNK))
     occupancy = GroupOccupancy.unpack(transport.read64(base + Group.OCCUPANCY))
     return GroupState(
         seats=transport.read32(base + Group.SEATS),
         rows=transport.read32(base + Group.ROWS),
+        cost=Cost(
+            budget=transport.read32(base + Group.COST),
+            decode_row=transport.read32(base + Group.COST_DECODE),
+            c0=chunk.c0,
+            c1=chunk.c1,
+        ),
         kv_blocks=transport.read32(base + Group.KV_BLOCKS),
         kv_free=transport.read32(base + Group.KV_FREE),
         queued=occupancy.queued,
         seated=occupancy.seated,
         decoding=occupancy.decoding,
+        parked=occupancy.parked,
+    )
+
+
+def _read_tier(transport: Transport, base: int) -> Tier:
+    return Tier(
+        min_seats=transport.read32(base + TierRegisters.MIN_SEATS),
+        min_rows=transport.read32(base + TierRegisters.MIN_ROWS),
+        kv_floor=transport.read32(base + TierRegisters.KV_FLOOR),
     )
 
 

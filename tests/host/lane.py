@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +70,7 @@ class InstantLane(threading.Thread):
         self._stopping = threading.Event()
         self._positions = device._room.block_positions(lane)
         self._cache = np.full((device._room.blocks(lane), self._positions), _UNWRITTEN, np.int32)
+        self._slots: dict[int, _Tenant] = {}
         self._seats: dict[int, _Tenant] = {}
         self.poison: frozenset[int] = frozenset()
 
@@ -101,12 +103,18 @@ class InstantLane(threading.Thread):
     def _prefill(self, record: PassRecord) -> None:
         for entry in record.entries:
             if entry.bind:
-                slot = self._port.slot_record(entry.slot)
-                assert slot.request_id == entry.request_id
-                self._seats[entry.seat] = _Tenant(slot, entry.start)
+                self._seats[entry.seat] = self._take_in(entry)
             tenant = self._seats[entry.seat]
-            assert entry.start == tenant.next
+            assert not entry.rows or entry.start == tenant.next
             self._write(tenant, tenant.record.prompt[entry.start : entry.start + entry.rows])
+
+    def _take_in(self, entry: Entry) -> _Tenant:
+        known = self._slots.get(entry.slot)
+        if entry.first or known is None or known.record.request_id != entry.request_id:
+            record = self._port.slot_record(entry.slot)
+            assert record.request_id == entry.request_id
+            known = self._slots[entry.slot] = _Tenant(record, entry.start)
+        return known
 
     def _sample(self, record: PassRecord) -> list[int]:
         for seat in record.decode:
@@ -134,3 +142,14 @@ class InstantLane(threading.Thread):
     def _read(self, tenant: _Tenant) -> list[int]:
         rows: list[int] = self._cache[tenant.record.block_table].reshape(-1)[: tenant.next].tolist()
         return rows
+
+
+@contextmanager
+def lane_of(device: Device, lane: int = 0, gate: Callable[[Dispatch], None] | None = None) -> Iterator[InstantLane]:
+    """A lane at work."""
+    thread = InstantLane(device, lane, gate)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        thread.stop()

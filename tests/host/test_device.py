@@ -3,9 +3,9 @@ import json
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -47,7 +47,7 @@ from cuelight.regmap import (
 from cuelight.transports.twin import TwinTransport
 
 from .checks import WAIT_S, assert_at_rest, until
-from .lane import STAGES, InstantLane, expected_tokens
+from .lane import STAGES, expected_tokens, lane_of
 
 SLOTS = 64
 SEATS = 16
@@ -68,14 +68,6 @@ def only_device() -> Iterator[Device]:
     with Device(TwinTransport(lanes=2, slots=SLOTS, seats=SEATS, context=256, blocks=16)) as device:
         device.configure(stages=STAGES, kv_blocks=BLOCKS, block_positions=POSITIONS)
         yield device
-
-
-@contextmanager
-def lane_of(device: Device, lane: int = 0, gate: Callable[[Dispatch], None] | None = None) -> Iterator[InstantLane]:
-    thread = InstantLane(device, lane, gate)
-    thread.start()
-    yield thread
-    thread.stop()
 
 
 def check_tokens(request: Request, prompt: list[int]) -> None:
@@ -242,7 +234,7 @@ def test_what_the_device_alone_refuses_is_a_typed_error_and_costs_nothing(device
 
 
 def test_settings_are_checked_and_stay_while_requests_live(device: Device) -> None:
-    settings = {"stages": STAGES, "kv_blocks": BLOCKS, "block_positions": POSITIONS}
+    settings: dict[str, Any] = {"stages": STAGES, "kv_blocks": BLOCKS, "block_positions": POSITIONS}
     for wrong in (
         {"stages": 3},
         {"stages": 129},
@@ -252,6 +244,8 @@ def test_settings_are_checked_and_stay_while_requests_live(device: Device) -> No
         {"seats": SEATS + 1},
         {"rows": SEATS + 15},
         {"rows": 513},
+        {"depth": 0},
+        {"depth": 3},
     ):
         with pytest.raises(InvalidArgument):
             device.configure(**settings | wrong)

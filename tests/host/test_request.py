@@ -13,7 +13,7 @@ WAIT_S = 30.0
 def make_request() -> Request:
     prompt = np.arange(5, dtype=np.int32)
     record = SlotRecord(request_id=0, prompt=prompt, limit=3, block_table=np.empty(0, np.int32))
-    request = Request(group=0, tier=0, record=record, kv_blocks=1, cancel=lambda request: True)
+    request = Request(0, 0, record, kv_blocks=1, cancel=lambda request: True, tell=lambda request: None)
     request.id = 0x0001_0007
     return request
 

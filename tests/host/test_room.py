@@ -142,3 +142,55 @@ def test_many_threads_never_hold_more_than_there_is(pool: ThreadPoolExecutor) ->
     for done in [pool.submit(work, seed) for seed in range(6)]:
         done.result(WAIT_S)
     assert (room.free_slots, room.free_blocks(0)) == (3, 5)
+
+
+def test_a_tier_leaves_its_floor_to_the_others(pool: ThreadPoolExecutor) -> None:
+    room = make_room(blocks=8)
+    room.set_floors([0, 0, 0, 3])
+    for tier, blocks in ((3, 6), (0, 9)):
+        with pytest.raises(NoKvCredit, match="has 8 in all"):
+            # Not even waited for.
+            room.take(0, tier, blocks, WAIT_S)
+    held = room.take(0, 3, 4, timeout_s=0)
+    with pytest.raises(NoKvCredit, match="leaves 3 to others than tier 3"):
+        room.take(0, 3, 2, timeout_s=0)
+    low = pool.submit(room.take, 0, 3, 2, WAIT_S)
+    until(waiting(room, 0, 1))
+    assert room.waiting(3) == 1
+    # Higher tiers are not held up by it.
+    high = room.take(0, 0, 4, timeout_s=0)
+    assert not room.keeps_floor(0, 3)
+    room.give(0, held)
+    assert not low.done()
+    room.give(0, high)
+    assert len(low.result(WAIT_S).table) == 2
+
+
+def test_floors_that_move_move_those_that_wait(pool: ThreadPoolExecutor) -> None:
+    room = make_room(blocks=8)
+    room.take(0, 0, 4, timeout_s=0)
+    room.set_floors([0, 0, 0, 3])
+    low = pool.submit(room.take, 0, 3, 2, WAIT_S)
+    until(waiting(room, 0, 1))
+    room.set_floors([0, 0, 0, 2])
+    assert len(low.result(WAIT_S).table) == 2
+    late = pool.submit(room.take, 0, 3, 4, WAIT_S)
+    until(waiting(room, 0, 1))
+    room.set_floors([0, 0, 0, 5])
+    with pytest.raises(NoKvCredit, match="of which tier 3 leaves 5"):
+        late.result(WAIT_S)
+
+
+def test_who_had_room_before_comes_first_and_below_the_floor(pool: ThreadPoolExecutor) -> None:
+    room = make_room(blocks=8)
+    room.set_floors([0, 0, 0, 8])
+    held = room.take(0, 0, 2, timeout_s=0)
+    waits = [pool.submit(room.take, 0, 0, 8, WAIT_S)]
+    until(waiting(room, 0, 1))
+    assert len(room.take(0, 3, 6, timeout_s=0, again=True).table) == 6
+    waits.append(pool.submit(lambda: room.take(0, 3, 2, WAIT_S, again=True)))
+    until(waiting(room, 0, 2))
+    room.give(0, held)
+    assert len(waits[1].result(WAIT_S).table) == 2
+    assert not waits[0].done()
+    room.close(DeviceClosed("closed"))
