@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypedDict
+
+import pytest
 
 from cuelight.device import Device
 from cuelight.errors import DeviceLost
+from cuelight.stream import Stream
 from cuelight.transports.base import Transport
 
 WAIT_S = 60.0
@@ -30,6 +34,26 @@ def assert_at_rest(device: Device) -> None:
         assert (group.queued, group.seated, group.decoding) == (0, 0, 0)
         assert group.kv_free == group.kv_blocks == device._room.free_blocks(index)
     assert device._room.free_slots == status.slots
+
+
+class Kind(TypedDict):
+    """How tokens are chosen."""
+
+    temperature: float
+    seed: int
+
+
+def kinds(turn: int) -> Kind:
+    """How the generation with this number chooses its tokens: every second one draws them."""
+    return {"temperature": 1.5 * (turn % 2), "seed": turn}
+
+
+def assert_identical(stream: Stream, undisturbed: Stream) -> None:
+    """Both have the same tokens, and the same end."""
+    tokens, others = (one.request.result(WAIT_S) for one in (stream, undisturbed))
+    assert [(token.position, token.token) for token in tokens] == [(token.position, token.token) for token in others]
+    assert [token.logprob for token in tokens] == pytest.approx([token.logprob for token in others], abs=1e-3)
+    assert stream.finish is undisturbed.finish
 
 
 def vanish(transport: Transport) -> None:

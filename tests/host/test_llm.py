@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from cuelight import LLM, Finish, Stream
-from cuelight.engine.convert import convert
 from cuelight.errors import (
     ChatTemplateError,
     CuelightError,
@@ -28,18 +27,9 @@ from cuelight.errors import (
     UnknownTier,
 )
 
-from ..engine.tiny import write_gguf
-from .checks import WAIT_S, assert_at_rest, until, vanish
+from .checks import WAIT_S, assert_at_rest, assert_identical, kinds, until, vanish
 
 TIE = 2e-4
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    write_gguf(folder / "tiny.gguf")
-    convert(folder / "tiny.gguf", folder)
-    return folder
 
 
 def open_llm(model: Path, lanes: int = 2) -> LLM:
@@ -331,25 +321,13 @@ def test_a_lane_that_stands_still_costs_no_more_than_a_timeout(model: Path) -> N
         assert_at_rest(llm.device)
 
 
-def kinds(turn: int) -> dict[str, float | int]:
-    """Sampling of the generation with this number."""
-    return {"temperature": 1.5 * (turn % 2), "seed": turn}
-
-
-def assert_identical(stream: Stream, undisturbed: Stream) -> None:
-    tokens, others = (one.request.result(WAIT_S) for one in (stream, undisturbed))
-    assert [(token.position, token.token) for token in tokens] == [(token.position, token.token) for token in others]
-    assert [token.logprob for token in tokens] == pytest.approx([token.logprob for token in others], abs=1e-3)
-    assert stream.finish is undisturbed.finish
-
-
 def test_generations_go_on_when_their_lane_is_killed(llm: LLM, model: Path) -> None:
     prompts = ["cde" * (1 + turn) for turn in range(6)]
-    undisturbed = [llm.generate(prompt, 200, **kinds(turn)) for turn, prompt in enumerate(prompts)]  # type: ignore[arg-type]
+    undisturbed = [llm.generate(prompt, 200, **kinds(turn)) for turn, prompt in enumerate(prompts)]
     for stream in undisturbed:
         stream.text(WAIT_S)
     with open_llm(model) as fresh:
-        streams = [fresh.generate(prompt, 200, **kinds(turn)) for turn, prompt in enumerate(prompts)]  # type: ignore[arg-type]
+        streams = [fresh.generate(prompt, 200, **kinds(turn)) for turn, prompt in enumerate(prompts)]
         pids = [lane.pid for lane in fresh.lanes]
         until(lambda: len(streams[0].request.received) > 20)
         before = [stream.request.received for stream in streams]
@@ -367,12 +345,12 @@ def test_generations_go_on_when_their_lane_is_killed(llm: LLM, model: Path) -> N
 
 def test_generations_go_on_when_their_device_is_lost(llm: LLM, model: Path) -> None:
     prompts = ["cde" * (1 + turn) for turn in range(4)]
-    undisturbed = [llm.generate(prompt, 200, **kinds(turn)) for turn, prompt in enumerate(prompts)]  # type: ignore[arg-type]
+    undisturbed = [llm.generate(prompt, 200, **kinds(turn)) for turn, prompt in enumerate(prompts)]
     for stream in undisturbed:
         stream.text(WAIT_S)
     before = children()
     with open_llm(model) as fresh:
-        streams = [fresh.generate(prompt, 200, **kinds(turn)) for turn, prompt in enumerate(prompts)]  # type: ignore[arg-type]
+        streams = [fresh.generate(prompt, 200, **kinds(turn)) for turn, prompt in enumerate(prompts)]
         pids = [lane.pid for lane in fresh.lanes]
         until(lambda: len(streams[0].request.received) > 20)
         # A lane that stands still as well must not keep the fresh device from getting another.
