@@ -14,7 +14,12 @@ PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re
     [
         (0, r"1 request on the device\n"),
         (1, r"(3 42 length\n){2}\d+ events\n"),
-        (2, r"(.* \d+ \d+ \d+\n)*"),
+        (
+            2,
+            r"Cost\(budget=400, .*\nThe request needs 32 .* leaves 40 to others; .*\nTier\(min_seats=8, .*\n",
+        ),
+        (3, r"The sea is[^.]+\..*\n"),
+        (4, r"(.* \d+ \d+ \d+\n)*"),
     ],
 )
 def test_programs_run_as_they_stand(program: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,4 +28,4 @@ def test_programs_run_as_they_stand(program: int, said: str, capsys: pytest.Capt
 
 
 def test_every_program_is_tried() -> None:
-    assert len(PROGRAMS) == 3
+    assert len(PROGRAMS) == 5
