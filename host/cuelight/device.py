@@ -101,7 +101,9 @@ class Device:
         self._title = title
         self._opened_ns = time.monotonic_ns()
         self.capabilities = identify(transport)
-        self._journal = Journal(self._admit_again, self._replace, self.capabilities.lanes)
+        self._journal = Journal(
+            self._admit_again, lambda: self._room.break_promise(), self._replace, self.capabilities.lanes
+        )
         self._link = Link(transport, self._journal)
         self._settings: Settings | None = None
         self._tiers = complete_tiers((), self.capabilities)

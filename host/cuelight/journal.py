@@ -29,6 +29,8 @@ class Journal:
     ----------
     admit : callable
         Admits a request again, from where it stands.
+    freed : callable
+        Called after a request that waited here has ended or been admitted, so that it needs no room any more.
     replace : callable
         Replaces the device at the end of a transport that was lost with an error, or raises what makes that final.
     groups : int
@@ -41,10 +43,15 @@ class Journal:
     """
 
     def __init__(
-        self, admit: Callable[[Request], None], replace: Callable[[Transport, CuelightError], None], groups: int
+        self,
+        admit: Callable[[Request], None],
+        freed: Callable[[], None],
+        replace: Callable[[Transport, CuelightError], None],
+        groups: int,
     ) -> None:
         self.delivered = [0] * groups
         self._admit = admit
+        self._freed = freed
         self._replace = replace
         self._changed = threading.Condition()
         self._order = itertools.count()
@@ -61,6 +68,10 @@ class Journal:
         with self._changed:
             replaying = () if self._replaying is None else (self._replaying,)
             return (*replaying, *(request for *_, request in self._waiting), *self._parked)
+
+    def promised(self) -> tuple[tuple[int, int], ...]:
+        """Lane group and KV blocks of all that wait here."""
+        return tuple((request.group, request.kv_blocks) for request in self.waiting)
 
     def lose(self, requests: Sequence[Request], error: CuelightError) -> None:
         """Take over requests that their device has given up, because of `error`."""
@@ -110,6 +121,7 @@ class Journal:
                 heapq.heapify(kept)
                 self._waiting = kept
         request.retire(cancelled=True)
+        self._freed()
         return True
 
     def close(self, error: CuelightError) -> None:
@@ -184,6 +196,7 @@ class Journal:
             request.fail(self._closed or error)
         with self._changed:
             self._replaying = None
+        self._freed()
         if losses > 1:
             request.wait_progress(_SUSPECT_S)
 

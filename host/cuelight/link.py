@@ -52,7 +52,7 @@ class Link:
         capabilities = identify(transport)
         self.transport = transport
         self.groups = range(capabilities.lanes)
-        self.room = Room(capabilities.slots, capabilities.lanes)
+        self.room = Room(capabilities.slots, capabilities.lanes, journal.promised)
         self.commands = Commands(transport)
         self.results = Results(transport, self.commands, self.room, journal)
         self.admission = Admission(transport.segment, self.commands, self.results, self.room)

@@ -210,12 +210,16 @@ class Results:
                 self._swept.discard(head.id)
                 self._changed.notify_all()
             if request is not None and request.lease:
-                self._room.give(request.group, request.lease, keep=not request.blamed)
-                if lane_lost:
-                    error = LaneError(f"Lane group {request.group} was reset while the request lived; submit it again.")
-                    self._journal.lose((request,), error)
-                else:
+                with self._room.held():
+                    self._room.give(request.group, request.lease, keep=not request.blamed)
+                    if lane_lost:
+                        self._lose(request)
+                if not lane_lost:
                     request.retire(cancelled=head.reason == RetireReason.CANCELLED)
+
+    def _lose(self, request: Request) -> None:
+        error = LaneError(f"Lane group {request.group} was reset while the request lived; submit it again.")
+        self._journal.lose((request,), error)
 
     def _check_identity(self) -> None:
         if self._transport.read64(IDENTITY + Identity.BOOT_NONCE) != self._nonce:

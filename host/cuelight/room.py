@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,8 @@ _AHEAD = -1
 class Room:
     """Slots and KV blocks, given out first come, first served within a tier, higher tiers first.
 
-    What a tier takes leaves its KV floor free, as the device demands.
+    What a tier takes leaves its KV floor free, as the device demands. A request that was lost with its lane or its
+    device has room promised until it is admitted again or ends.
 
     The device returns a request's KV credit when it retires and its slot when its retirement entry is popped. The
     driver gives both back here after the pop, so what is free here is free on the device.
@@ -33,10 +35,13 @@ class Room:
         Slots of the device.
     groups : int
         Lane groups; they have no blocks until `resize`.
+    promised : callable
+        Group and KV blocks of each request that will take room again, so nobody else may have it.
     """
 
-    def __init__(self, slots: int, groups: int) -> None:
+    def __init__(self, slots: int, groups: int, promised: Callable[[], Sequence[tuple[int, int]]] = lambda: ()) -> None:
         self._changed = threading.Condition()
+        self._promised = promised
         self._slots = slots
         self._free_slots = slots
         self._pools = [BlockPool(0) for _ in range(groups)]
@@ -95,7 +100,7 @@ class Room:
             None became free in time.
         """
         with self._changed:
-            if not self._changed.wait_for(lambda: self._closed or self._free_slots, timeout_s):
+            if not self._changed.wait_for(lambda: self._closed or self._free_slots > len(self._promised()), timeout_s):
                 raise self._full()
             self.check_open()
             self._free_slots -= 1
@@ -119,7 +124,7 @@ class Room:
         """Take a slot and `blocks` KV blocks of `group`, waiting up to `timeout_s` seconds for both.
 
         Blocks that hold the beginning of `tokens` already are among them where there are such. Whoever had room
-        before and takes it `again` comes before all who wait, and no floor is in the way.
+        before and takes it `again` comes before all who wait; no floor and no promise is in the way.
 
         Raises
         ------
@@ -139,11 +144,14 @@ class Room:
                     pool, floor = self._pools[group], 0 if again else self._floors[tier]
                     if blocks + floor > pool.count:
                         raise self._never(group, tier, blocks, floor)
-                    if min(line) == ticket and self._free_slots and (lease := pool.take(blocks, tokens, floor)):
+                    promised = () if again else self._promised()
+                    leave = floor + sum(count for other, count in promised if other == group)
+                    full = self._free_slots <= len(promised)
+                    if min(line) == ticket and not full and (lease := pool.take(blocks, tokens, leave)):
                         self._free_slots -= 1
                         return lease
                     if (left_s := deadline - time.monotonic()) <= 0:
-                        raise self._full() if not self._free_slots else self._no_credit(group, tier, blocks, floor)
+                        raise self._full() if full else self._no_credit(group, tier, blocks, floor)
                     self._changed.wait(left_s)
             finally:
                 line.remove(ticket)
@@ -172,6 +180,17 @@ class Room:
         with self._changed:
             self._pools[group].give(lease, keep)
             self._free_slots += 1
+            self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Let nobody take anything between a request's loss of its room and the promise of it."""
+        with self._changed:
+            yield
+
+    def break_promise(self) -> None:
+        """Look again at who waits: something that was promised is wanted no more."""
+        with self._changed:
             self._changed.notify_all()
 
     def give_slot(self) -> None:

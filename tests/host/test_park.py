@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from cuelight import Device, Finish, Request
-from cuelight.errors import DeviceBusy, DeviceClosed, InvalidArgument, LaneError, Timeout
+from cuelight.errors import DeviceBusy, DeviceClosed, InvalidArgument, LaneError, NoKvCredit, Timeout
 from cuelight.lanes.types import Dispatch
 
 from .checks import WAIT_S, assert_at_rest, until, vanish
@@ -274,6 +274,33 @@ def test_what_was_parked_without_a_seat_is_taken_back_like_the_rest(device: Devi
         low.credit()
         check(low, PROMPT)
         assert_at_rest(device)
+
+
+@pytest.mark.parametrize("lose", [lose_lane, lose_device])
+def test_what_was_lost_has_its_room_until_it_goes_on_or_ends(device: Device, lose: object) -> None:
+    assert callable(lose)
+    device.configure(stages=STAGES, kv_blocks=8, block_positions=POSITIONS)
+    goes_on, ends = (device.submit([turn] * 40, 20, tier=3) for turn in range(2))
+    for request in (goes_on, ends):
+        request.park()
+    with ThreadPoolExecutor(2) as pool:
+        # Of a higher tier, and there for longer.
+        waiting = [pool.submit(device.submit, [turn] * 40, 20) for turn in (2, 3)]
+        until(lambda: device.snapshot().waiting == (2, 0, 0, 0))
+        lose(device)
+        until(lambda: device.status().active == 0 and device.snapshot().waiting == (2, 0, 0, 0))
+        with pytest.raises(NoKvCredit):
+            device.submit([1], 1, timeout_s=0.1)
+        goes_on.credit()
+        until(lambda: device.status().active == 1)
+        assert not any(submit.done() for submit in waiting)
+        assert ends.cancel()
+        until(lambda: device.status().active == 2)
+        with lane_of(device):
+            check(goes_on, [0] * 40)
+            for submit, turn in zip(waiting, (2, 3), strict=True):
+                check(submit.result(WAIT_S), [turn] * 40)
+            assert_at_rest(device)
 
 
 def test_a_parked_request_without_a_lane_is_cancelled_and_ends_with_its_group_and_its_device(device: Device) -> None:

@@ -194,3 +194,23 @@ def test_who_had_room_before_comes_first_and_below_the_floor(pool: ThreadPoolExe
     assert len(waits[1].result(WAIT_S).table) == 2
     assert not waits[0].done()
     room.close(DeviceClosed("closed"))
+
+
+def test_what_is_promised_is_given_to_nobody_else(pool: ThreadPoolExecutor) -> None:
+    promised = [(0, 5), (1, 8)]
+    room = Room(4, 2, lambda: promised)
+    for group in range(2):
+        room.resize(group, 8)
+    with pytest.raises(NoKvCredit):
+        room.take(0, 0, 4, timeout_s=0)
+    room.take(0, 0, 3, timeout_s=0)
+    room.take_slot(timeout_s=0)
+    # Two slots are free, and both are promised.
+    with pytest.raises(DeviceFull):
+        room.take_slot(timeout_s=0)
+    manual = pool.submit(room.take_slot, WAIT_S)
+    assert len(room.take(0, 3, 5, timeout_s=0, again=True).table) == 5
+    assert not manual.done()
+    promised.clear()
+    room.break_promise()
+    manual.result(WAIT_S)
