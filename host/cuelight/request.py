@@ -186,7 +186,7 @@ class Request:
     @property
     def parked(self) -> bool:
         """Whether it waits for a credit, or will once its pass is over."""
-        return self._credits < 0
+        return self._credits < 0 and not self.done
 
     @property
     def losses(self) -> int:

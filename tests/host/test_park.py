@@ -181,6 +181,7 @@ def test_a_park_amid_a_pass_that_has_a_credit_holds_from_the_next_token_on(devic
         # Within the third pass; the device parks at the end of it, but for the credit.
         if len(lane.passes) == 3 and not begun.is_set():
             begun.set()
+            (request,) = device.requests
             request.park()
             request.credit()
             request.park()

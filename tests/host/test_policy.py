@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from cuelight import Cost, Device, Finish, Request, Tier
-from cuelight.errors import CuelightError, InvalidArgument, NoKvCredit, UnknownGroup
+from cuelight.errors import CuelightError, DeviceBusy, InvalidArgument, NoKvCredit, UnknownGroup
 from cuelight.lanes.port import LanePort
+from cuelight.regmap import PAGE, Page, PageSchedAttr, PageSchedCmd
 
 from .checks import WAIT_S, assert_at_rest, until, vanish
 from .lane import STAGES, expected_tokens, lane_of
@@ -73,6 +74,20 @@ def test_tiers_that_cannot_be_are_refused_with_their_range(device: Device, tiers
     assert device.status().tiers == GRANTED
     with pytest.raises(InvalidArgument):
         Device.open("twin", seats=16, tiers=tiers)
+
+
+def test_what_the_device_refuses_is_told(device: Device) -> None:
+    read32, write64 = device.transport.read32, device.transport.write64
+    # A request of which the driver does not know.
+    request_id = read32(PAGE + Page.OFFER_ID)
+    write64(PAGE + Page.SCHED_ATTR, PageSchedAttr(automatic=1, rows=1).pack())
+    write64(PAGE + Page.SCHED_CMD, PageSchedCmd(stage=0, id=request_id).pack())
+    with pytest.raises(DeviceBusy, match=r"refused to set stages .* to 5; configure it while no request lives"):
+        configure(device, stages=5)
+    device.restart_group(0)
+    until(lambda: device.status().active == 0)
+    configure(device, stages=5)
+    assert device.status().stages == 5
 
 
 @pytest.mark.parametrize(
