@@ -97,6 +97,40 @@ def test_status_of_the_twin(capsys: pytest.CaptureFixture[str]) -> None:
             ["generate", "--temperature", "nan"],
             "Argument --temperature: 'nan' is no number of at least 0; see cuelight generate --help.",
         ),
+        (
+            ["generate", "--top-p", "1.5"],
+            "Argument --top-p: top_p must be above 0 and at most 1, not 1.5; see cuelight generate --help.",
+        ),
+        (
+            ["generate", "--top-k", "0.5"],
+            "Argument --top-k: '0.5' is no whole number of at least 0; see cuelight generate --help.",
+        ),
+        (
+            ["generate", "--min-p", "some"],
+            "Argument --min-p: 'some' is no number; see cuelight generate --help.",
+        ),
+        (
+            ["generate", "--presence-penalty=-3"],
+            "Argument --presence-penalty: presence_penalty must be -2 to 2, not -3.0; see cuelight generate --help.",
+        ),
+        (
+            ["generate", "--logit-bias", "blue"],
+            "Argument --logit-bias: 'blue' is no TOKEN=BIAS, write it like ' blue=-5' or 4183=-5; "
+            "see cuelight generate --help.",
+        ),
+        (
+            ["generate", "--logit-bias", " blue=101"],
+            "Argument --logit-bias: logit_bias of ' blue' must be -100 to 100, not 101.0; "
+            "see cuelight generate --help.",
+        ),
+        (
+            ["generate", "--top-logprobs", "21"],
+            "Argument --top-logprobs: top_logprobs must be 0 to 20, not 21; see cuelight generate --help.",
+        ),
+        (
+            ["demo", "--dtype", "float16"],
+            "There is no dtype 'float16', did you mean 'bfloat16'; see cuelight demo --help.",
+        ),
     ],
 )
 def test_a_wrong_call_ends_in_a_sentence(

@@ -6,6 +6,7 @@ import io
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,9 +90,50 @@ def test_a_prompt_that_fails_leaves_the_others(tmp_path: Path, capsys: pytest.Ca
     assert told[-1] == "cuelight: 1 of 2 prompts have no whole answer; see why above."
 
 
+def test_every_sampling_option_reaches_the_lane(capsys: pytest.CaptureFixture[str]) -> None:
+    """The likeliest beside each token; a ban that holds; a top-k of 1 is greedy; the seed gives the same again."""
+    prompt = ["Name three colours.", "--max-new-tokens", "6", "--json"]
+
+    def answer(*options: str) -> dict[str, Any]:
+        assert main(["generate", *prompt, *options]) == 0
+        return dict(json.loads(capsys.readouterr().out))
+
+    plain = answer("--top-logprobs", "3")
+    for token, logprob, places in zip(plain["tokens"], plain["logprobs"], plain["top_logprobs"], strict=True):
+        assert places[0]["token"] == token
+        assert places[0]["logprob"] == pytest.approx(logprob, abs=1e-5)
+        assert len(places) == 3
+    assert plain["text"].startswith("".join(place[0]["text"] for place in plain["top_logprobs"][:3]))
+    first = plain["top_logprobs"][0]
+    banned = answer("--logit-bias", f"{first[0]['token']}=-100", "--top-logprobs", "1")
+    assert banned["tokens"][0] == first[1]["token"]
+    assert "top_logprobs" not in answer()
+    hot = ["--temperature", "9", "--repetition-penalty", "1.3", "--frequency-penalty", "1", "--presence-penalty", "1"]
+    wide = answer(*hot, "--seed", "5")
+    assert wide["tokens"] == answer(*hot, "--seed", "5")["tokens"]
+    for narrow in (["--top-k", "1"], ["--top-p", "1e-9"], ["--min-p", "1"]):
+        assert answer("--temperature", "9", *narrow)["tokens"] == plain["tokens"] != wide["tokens"]
+
+
+def test_the_likeliest_are_shown_below_each_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """And a word on standard error where an option changes nothing."""
+    run = ["generate", "Name a fruit.", "Name a bird.", "--max-new-tokens", "3", "--top-logprobs", "2"]
+    assert main([*run, "--top-k", "5", "--dtype", "bfloat16"]) == 0
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
+    heads = [index for index, line in enumerate(lines) if line.startswith("token ")]
+    assert len(heads) == 2
+    for head in heads:
+        for line in lines[head + 1 : head + 4]:
+            assert re.fullmatch(r'(".+" +[\d.]+%) +\1   ".+" [\d.<]+%', line)
+    said = "cuelight: The likeliest token is taken each time; add --temperature for --top-k to matter."
+    assert said in captured.err.splitlines()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["--logit-bias", "three colours=1"], "is 2 tokens of the model"),
         (["--max-new-tokens", "100000"], "exceed the context of"),
         (["--tier", "9"], "Tier 9 does not exist"),
         (["--seed", str(1 << 64), "--temperature", "1"], "64 bits"),

@@ -9,9 +9,11 @@ from typing import Protocol, Self
 
 from rich.console import Console
 
+from cuelight.cli.likeliest import likeliest_lines, likeliest_objects
 from cuelight.cli.prompts import Prompt
 from cuelight.cli.screen import Screen, open_screen
 from cuelight.cli.together import Event
+from cuelight.engine.tokenizer import Tokenizer
 
 __all__ = ["Answers", "open_answers"]
 
@@ -31,12 +33,25 @@ class Answers(Protocol):
     ) -> None: ...
 
 
-def open_answers(console: Console, prompts: Sequence[Prompt], as_json: bool) -> Answers:
-    """Choose by their number, and by whether `console` is a terminal."""
-    if not as_json and console.is_terminal and not console.is_dumb_terminal and 1 < len(prompts) <= MOST_PANELS:
+def open_answers(
+    console: Console, prompts: Sequence[Prompt], tokenizer: Tokenizer, *, as_json: bool, likeliest: bool
+) -> Answers:
+    """Choose by their number, and by whether `console` is a terminal.
+
+    Parameters
+    ----------
+    console, prompts, tokenizer
+        Where to, what was asked, and what gives tokens their texts.
+    as_json
+        An object for each instead of text.
+    likeliest
+        Show the likeliest tokens that came with each token too.
+    """
+    is_terminal = console.is_terminal and not console.is_dumb_terminal
+    if is_terminal and not as_json and not likeliest and 1 < len(prompts) <= MOST_PANELS:
         titles = [f"{number}: {prompt.title}" for number, prompt in enumerate(prompts, 1)]
         return _Panels(open_screen(console, titles))
-    return _InOrder(prompts, as_json)
+    return _InOrder(console, prompts, tokenizer, as_json, likeliest)
 
 
 class _Panels:
@@ -65,9 +80,14 @@ class _Panels:
 class _InOrder:
     """The answer whose turn it is as it comes, later ones when it is theirs."""
 
-    def __init__(self, prompts: Sequence[Prompt], as_json: bool) -> None:
+    def __init__(
+        self, console: Console, prompts: Sequence[Prompt], tokenizer: Tokenizer, as_json: bool, likeliest: bool
+    ) -> None:
+        self._console = console
         self._prompts = prompts
+        self._tokenizer = tokenizer
         self._as_json = as_json
+        self._likeliest = likeliest
         self._texts = [""] * len(prompts)
         self._ends: list[Event | None] = [None] * len(prompts)
         self._turn = 0
@@ -105,6 +125,9 @@ class _InOrder:
             self._head()
         if end and (text or end.stream):
             print(flush=True)
+        if end and end.stream and self._likeliest:
+            lines = likeliest_lines(end.stream.request.received, self._tokenizer, self._console.width)
+            print("", *lines, sep="\n", flush=True)
         return end is not None
 
     def _head(self) -> None:
@@ -124,5 +147,6 @@ class _InOrder:
             "finish": end.stream.finish,
             "tier": end.stream.request.tier,
             "seed": end.stream.seed,
+            **({"top_logprobs": likeliest_objects(received, self._tokenizer)} if self._likeliest else {}),
             **end.stream.metrics.to_dict(),
         }

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import math
-import os
 import shutil
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
+from cuelight.cli.values import bias, number, output, setting, tier, top_logprobs, whole
+from cuelight.engine.config import DTYPES
+from cuelight.engine.weights import DEFAULT_MODEL
+from cuelight.filters import MAX_BIASES, MAX_TOP_LOGPROBS
 from cuelight.tiers import TIERS
 
 __all__ = ["build_parser", "parse_arguments"]
-
-MODEL = "smollm2-135m-instruct"
-
 
 WIDTH = 96
 """Columns of help at most."""
@@ -60,7 +59,9 @@ class _Help(argparse.HelpFormatter):
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         paragraphs = text.strip("\n").split("\n\n")
         return "\n\n".join(
-            paragraph if "\n  " in paragraph else textwrap.fill(" ".join(paragraph.split()), width)
+            paragraph
+            if "\n  " in paragraph
+            else textwrap.fill(" ".join(paragraph.split()), width, initial_indent=indent, subsequent_indent=indent)
             for paragraph in paragraphs
         )
 
@@ -116,13 +117,19 @@ def _add_generate(commands: Any) -> None:
 
     examples:
       cuelight generate "Why is the sky blue?"
-      cuelight generate --temperature 0.8 --seed 7 "Name a colour." "Name a fruit."
+      cuelight generate --temperature 0.8 --top-p 0.95 --seed 7 "Name a colour." "Name a fruit."
+      cuelight generate --top-logprobs 5 --logit-bias " blue=-100" "Why is the sky blue?"
+      cuelight generate --model Qwen/Qwen2.5-0.5B-Instruct --dtype bfloat16 "Hello."
       git diff | cuelight generate --system "Summarise this change in one sentence." -
       cuelight generate -f letter.txt -f answer.txt --tier best-effort
       cuelight generate --lines -f questions.txt --json | jq -r .text
     """
     parser = commands.add_parser(
-        "generate", help="answer prompts", description=textwrap.dedent(text), epilog=textwrap.dedent(epilog)
+        "generate",
+        help="answer prompts",
+        usage="%(prog)s [OPTION ...] [PROMPT ...]",
+        description=textwrap.dedent(text),
+        epilog=textwrap.dedent(epilog),
     )
     asked = parser.add_argument_group("what to ask")
     asked.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to ask; - is standard input")
@@ -138,28 +145,71 @@ def _add_generate(commands: Any) -> None:
     asked.add_argument("--system", metavar="TEXT", help="a system message to go before each")
     asked.add_argument("--raw", action="store_true", help="continue prompts as they stand, without a chat template")
     how = parser.add_argument_group("how to answer")
-    how.add_argument("--max-new-tokens", type=_whole(1), default=256, metavar="N", help="at most (default: 256)")
     how.add_argument(
-        "--temperature", type=_number(0), metavar="T", help="0 is greedy (default: the model's own, or else 0)"
+        "--max-new-tokens", type=whole(1), default=256, metavar="N", help="tokens of an answer at most (default: 256)"
     )
-    how.add_argument("--seed", type=_whole(0), metavar="N", help="for temperatures above 0; drawn if left out")
     how.add_argument(
         "--tier",
-        type=_tier,
+        type=tier,
         default=TIERS["standard"],
         metavar="TIER",
         help=f"latency tier: {', '.join(TIERS)}, or 0 (highest) to 3 (default: standard)",
     )
-    output = parser.add_argument_group("output")
-    output.add_argument("--json", action="store_true", help="print one JSON object a line for each prompt")
-    output.add_argument("--trace", type=_output, metavar="FILE", help="write the run's trace, which Perfetto opens")
+    _add_sampling(parser)
+    shown = parser.add_argument_group("output")
+    shown.add_argument(
+        "--top-logprobs",
+        type=top_logprobs,
+        default=0,
+        metavar="N",
+        help=f"show the N likeliest tokens at each place, {MAX_TOP_LOGPROBS} at most: after each answer as "
+        "percentages, with --json as natural logarithms",
+    )
+    shown.add_argument("--json", action="store_true", help="print one JSON object a line for each prompt")
+    shown.add_argument("--trace", type=output, metavar="FILE", help="write the run's trace, which Perfetto opens")
     _add_model(parser)
+
+
+def _add_sampling(parser: argparse.ArgumentParser) -> None:
+    text = """
+    The likeliest, unless --temperature is above 0. These work in the order in which they stand here. One that is left
+    out is as the model's generation_config.json has it, or else without effect.
+    """
+    group = parser.add_argument_group("which tokens", " ".join(text.split()))
+    group.add_argument(
+        "--logit-bias",
+        action="append",
+        default=[],
+        type=bias,
+        metavar="TOKEN=BIAS",
+        help="add -100 to 100 to a token's logit; TOKEN is its id, or else its text, most often with a space in front; "
+        f"may be repeated, for {MAX_BIASES} tokens at most",
+    )
+    for name, metavar, text in (
+        ("repetition_penalty", "R", "divide logits of tokens in prompt or answer, above 1 against repetition: 0.01 to "
+        "100 (no effect: 1)"),
+        ("frequency_penalty", "F", "subtract so much for each time the answer has a token: -2 to 2 (no effect: 0)"),
+        ("presence_penalty", "P", "subtract so much once from tokens that the answer has: -2 to 2 (no effect: 0)"),
+    ):  # fmt: skip
+        group.add_argument(f"--{name.replace('_', '-')}", type=setting(name), metavar=metavar, help=text)
+    group.add_argument(
+        "--temperature", type=number(0), metavar="T", help="draw at random, above 1 more evenly; 0 takes the likeliest"
+    )
+    for name, metavar, text in (
+        ("top_k", "K", "draw from the K likeliest only (no effect: 0)"),
+        ("top_p", "P", "draw from the likeliest that together reach this probability: 0 to 1 (no effect: 1)"),
+        ("min_p", "P", "draw from those at least P times as likely as the likeliest: 0 to 1 (no effect: 0)"),
+    ):
+        group.add_argument(f"--{name.replace('_', '-')}", type=setting(name), metavar=metavar, help=text)
+    group.add_argument(
+        "--seed", type=whole(0), metavar="N", help="same seed, same text; 64 bits (default: drawn; --json tells it)"
+    )
 
 
 def _add_demo(commands: Any) -> None:
     text = "Run three concurrent chats; show their figures and draw the run."
     parser = commands.add_parser("demo", help="three concurrent chats, and a picture of the run", description=text)
-    parser.add_argument("--max-new-tokens", type=_whole(1), default=96, metavar="N", help="for each (default: 96)")
+    parser.add_argument("--max-new-tokens", type=whole(1), default=96, metavar="N", help="for each (default: 96)")
     parser.add_argument(
         "--out", type=Path, default=Path("runs"), metavar="FOLDER", help="where picture and trace go (default: runs)"
     )
@@ -175,9 +225,9 @@ def _add_status(commands: Any) -> None:
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--watch", action="store_true", help="keep looking, also while nothing runs; q or Ctrl-C ends it")
     how.add_argument("--once", action="store_true", help="print once")
-    parser.add_argument("--interval", type=_number(0.1), default=1.0, metavar="S", help="between looks (default: 1)")
+    parser.add_argument("--interval", type=number(0.1), default=1.0, metavar="S", help="between looks (default: 1)")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--pid", type=_whole(1), metavar="PID", help="only the device of this process")
+    which.add_argument("--pid", type=whole(1), metavar="PID", help="only the device of this process")
     which.add_argument("--device", metavar="URI", help="open this device, show it once and close it again")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line for each device")
 
@@ -208,7 +258,7 @@ def _add_trace(commands: Any) -> None:
     text = "Show the events of a trace that `cuelight demo` or `cuelight generate --trace` wrote."
     parser = commands.add_parser("trace", help="read a recorded run", description=text)
     parser.add_argument("file", type=Path, metavar="FILE", help="the trace")
-    parser.add_argument("--png", type=_output, metavar="FILE", help="draw the run instead")
+    parser.add_argument("--png", type=output, metavar="FILE", help="draw the run instead")
     parser.add_argument("--summary", action="store_true", help="print one line a request instead")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
 
@@ -230,50 +280,39 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("model and device")
     group.add_argument(
         "--model",
-        default=MODEL,
+        default=DEFAULT_MODEL,
         metavar="MODEL",
-        help=f"a name, a GGUF file or a safetensors folder (default: {MODEL})",
+        help=f"a name, a GGUF file, a folder, or org/name on the Hugging Face hub (default: {DEFAULT_MODEL})",
     )
-    group.add_argument("--device", default="twin", metavar="URI", help="default: twin")
     group.add_argument(
-        "--timeout", type=_number(0.001), default=120.0, metavar="S", help="longest wait for a token (default: 120)"
+        "--dtype",
+        choices=DTYPES,
+        default=DTYPES[0],
+        metavar="DTYPE",
+        help=f"what to compute in: {DTYPES[0]}, or {DTYPES[1]} for half the memory (default: {DTYPES[0]})",
     )
-
-
-def _tier(text: str) -> int:
-    if text in TIERS:
-        return TIERS[text]
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no tier, there are {', '.join(TIERS)} and 0 to 3")
-    return int(text)
-
-
-def _output(text: str) -> Path:
-    """Tell now and not after a long run that a file can't be written."""
-    path = Path(text)
-    if path.is_dir() or not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise argparse.ArgumentTypeError(f"{text!r} can't be written, name another file")
-    return path
-
-
-def _whole(least: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        value = int(text) if text.lstrip("-").isdecimal() else None
-        if value is None or value < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least {least}")
-        return value
-
-    return parse
-
-
-def _number(least: float) -> Callable[[str], float]:
-    def parse(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not least <= value < math.inf:
-            raise argparse.ArgumentTypeError(f"{text!r} is no number of at least {least:g}")
-        return value
-
-    return parse
+    group.add_argument(
+        "--kv-positions",
+        type=whole(1),
+        default=16_384,
+        metavar="N",
+        help="tokens that a lane's KV cache holds, all prompts and answers together (default: 16384)",
+    )
+    group.add_argument("--device", default="twin", metavar="URI", help="the scheduler (default: twin)")
+    group.add_argument(
+        "--lanes", type=whole(1), default=1, metavar="N", help="CPU lanes, each with a copy of the model (default: 1)"
+    )
+    group.add_argument(
+        "--threads",
+        type=whole(0),
+        default=0,
+        metavar="N",
+        help="threads of a lane; 0 shares the processors (default: 0)",
+    )
+    group.add_argument(
+        "--timeout",
+        type=number(0.001),
+        default=120.0,
+        metavar="S",
+        help="longest wait for a token, in seconds (default: 120)",
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -79,7 +80,7 @@ def _slot(action: argparse.Action) -> Slot:
     words = tuple(map(str, action.choices)) if action.choices else WORDS.get(metavar or "", ())
     return Slot(
         options=tuple(action.option_strings),
-        help=(action.help or "").split(" (default")[0],
+        help=re.sub(r" \((default|no effect): .*", "", action.help or ""),
         metavar=metavar,
         words=words,
         path=PATHS.get(metavar or ""),

@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from cuelight.cli.opening import open_llm
 from cuelight.cli.progress import show_progress
 from cuelight.cli.screen import open_screen
 from cuelight.errors import CuelightError, InvalidArgument, Timeout
@@ -38,8 +39,7 @@ def run_demo(arguments: argparse.Namespace) -> None:
     console = Console(highlight=False)
     folder = _make_folder(arguments.out)
     with show_progress() as progress:
-        progress("opening device and model", 0)
-        llm = LLM.open(arguments.model, arguments.device, progress=progress)
+        llm = open_llm(arguments, progress)
     with llm:
         streams = _chat(llm, console, arguments.max_new_tokens, arguments.timeout)
         labels = {stream.request.id: title for stream, title in zip(streams, _titles(), strict=True)}

@@ -10,9 +10,13 @@ from collections.abc import Callable
 from rich.console import Console
 
 from cuelight.cli.answers import open_answers
+from cuelight.cli.opening import open_llm
 from cuelight.cli.progress import show_progress
 from cuelight.cli.prompts import Prompt, read_prompts
+from cuelight.cli.sampling import options_without_effect, read_filters
 from cuelight.cli.together import run_together
+from cuelight.engine.defaults import load_defaults
+from cuelight.engine.tokenizer import Tokenizer
 from cuelight.errors import RequestFailed
 from cuelight.llm import LLM
 from cuelight.recording import Recording
@@ -32,8 +36,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
     prompts = read_prompts(arguments)
     console = Console(highlight=False)
     with show_progress() as progress:
-        progress("opening device and model", 0)
-        llm = LLM.open(arguments.model, arguments.device, progress=progress)
+        llm = open_llm(arguments, progress)
         if len(prompts) > 1 and not console.is_terminal:
             # Where answers are seen as they come, they are the progress.
             with llm:
@@ -50,6 +53,14 @@ def _answer(
     console: Console,
     progress: Callable[[str, float], None],
 ) -> None:
+    tokenizer = Tokenizer(llm.directory)
+    filters = read_filters(arguments, tokenizer)
+    if idle := options_without_effect(arguments, load_defaults(llm.directory).temperature):
+        print(
+            f"cuelight: The likeliest token is taken each time; add --temperature for {', '.join(idle)} to matter.",
+            file=sys.stderr,
+        )
+
     def start(index: int) -> Stream:
         stream = llm.generate(
             prompts[index].content,
@@ -57,7 +68,9 @@ def _answer(
             temperature=arguments.temperature,
             seed=arguments.seed,
             tier=arguments.tier,
+            top_logprobs=arguments.top_logprobs,
             timeout_s=arguments.timeout,
+            **filters,
         )
         labels[stream.request.id] = prompts[index].source
         return stream
@@ -68,7 +81,9 @@ def _answer(
     began = time.monotonic()
     what = f"answering {len(prompts)} prompts"
     progress(what, 0)
-    with open_answers(console, prompts, arguments.json) as answers:
+    with open_answers(
+        console, prompts, tokenizer, as_json=arguments.json, likeliest=arguments.top_logprobs > 0
+    ) as answers:
         for event in run_together(len(prompts), start, arguments.timeout):
             if event.error and len(prompts) == 1:
                 raise event.error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -68,3 +69,8 @@ class Tokenizer:
     def text_of(self, token: int) -> str | None:
         """How the vocabulary writes one token; None where it has no such id."""
         return self._tokenizer.id_to_token(token)
+
+    def show(self, token: int) -> str:
+        """One token in quotes for people: its text, or how the vocabulary writes it where it is but part of a text."""
+        text = self._tokenizer.decode([token], skip_special_tokens=False)
+        return json.dumps(self.text_of(token) or "" if "\ufffd" in text else text, ensure_ascii=False)
