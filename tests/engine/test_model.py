@@ -237,7 +237,7 @@ def test_geometry_follows_the_shape_of_the_model(tmp_path: Path, smollm_director
     assert (block_positions(other), head_group(other), stage_count(other, 3)) == (64, 8, 5)
 
 
-@pytest.mark.parametrize("harm", ["missing", "truncated", "other shape", "no weights"])
+@pytest.mark.parametrize("harm", ["missing", "truncated", "other shape", "huge shape", "no weights"])
 def test_damaged_weights_are_refused(harm: str, tmp_path: Path) -> None:
     save_model(tmp_path)
     weights = tmp_path / "model.safetensors"
@@ -247,8 +247,9 @@ def test_damaged_weights_are_refused(harm: str, tmp_path: Path) -> None:
         weights.write_bytes(weights.read_bytes()[: weights.stat().st_size // 2])
     else:
         text = (tmp_path / "config.json").read_text()
-        old, new = {"missing": (4, 5), "other shape": (80, 96)}[harm]
-        key = {"missing": "num_hidden_layers", "other shape": "intermediate_size"}[harm]
+        # The huge one is more than any machine has; no memory may be taken before it is doubted.
+        old, new = {"missing": (4, 5), "other shape": (80, 96), "huge shape": (80, 1 << 50)}[harm]
+        key = "num_hidden_layers" if harm == "missing" else "intermediate_size"
         assert f'"{key}": {old}' in text
         (tmp_path / "config.json").write_text(text.replace(f'"{key}": {old}', f'"{key}": {new}'))
     with pytest.raises(ModelFileError, match="fetch the model again"):

@@ -49,20 +49,28 @@ class Checkpoint:
     def __exit__(self, *_: object) -> None:
         self._files.clear()
 
-    def read(self, name: str, target: torch.Tensor) -> None:
-        """Copy one tensor into `target`, converting it.
+    def read(self, dtype: torch.dtype, *parts: tuple[str, tuple[int, ...]]) -> torch.Tensor:
+        """Read tensors, each a name and the shape it must have, one above the other into a new one of type `dtype`.
 
         Raises
         ------
         ModelFileError
             There is no such tensor, or it has another shape.
         """
+        # Before memory is taken: a garbled configuration may ask for any amount.
+        for name, shape in parts:
+            self._check(name, shape)
+        whole = torch.empty(sum(shape[0] for _, shape in parts), *parts[0][1][1:], dtype=dtype)
+        first = 0
+        for name, shape in parts:
+            whole[first : first + shape[0]].copy_(self._files[name].get_tensor(name))
+            first += shape[0]
+        return whole
+
+    def _check(self, name: str, shape: tuple[int, ...]) -> None:
         if (file := self._files.get(name)) is None:
             raise ModelFileError(f"{self._directory} lacks the tensor {name}; fetch the model again.")
-        values = file.get_tensor(name)
-        if values.shape != target.shape:
+        if (found := tuple(file.get_slice(name).get_shape())) != shape:
             raise ModelFileError(
-                f"{self._directory} has {name} of shape {tuple(values.shape)} where config.json says "
-                f"{tuple(target.shape)}; fetch the model again."
+                f"{self._directory} has {name} of shape {found} where config.json says {shape}; fetch the model again."
             )
-        target.copy_(values)

@@ -116,18 +116,14 @@ class Llama:
         """
         config = load_config(directory)
         with torch.inference_mode(), Checkpoint(directory) as checkpoint:
-            embedding = torch.empty(config.vocabulary, config.hidden, dtype=dtype)
-            checkpoint.read("model.embed_tokens.weight", embedding)
+            table = (config.vocabulary, config.hidden)
+            embedding = checkpoint.read(dtype, ("model.embed_tokens.weight", table))
             layers = []
             for index in range(config.layers):
                 progress("loading weights", index / config.layers)
                 layers.append(_load_layer(checkpoint, config, f"model.layers.{index}", dtype))
-            norm = torch.empty(config.hidden, dtype=dtype)
-            checkpoint.read("model.norm.weight", norm)
-            output = embedding
-            if not config.tied:
-                output = torch.empty_like(embedding)
-                checkpoint.read("lm_head.weight", output)
+            norm = checkpoint.read(dtype, ("model.norm.weight", (config.hidden,)))
+            output = embedding if config.tied else checkpoint.read(dtype, ("lm_head.weight", table))
         progress("loading weights", 1.0)
         return cls(config, embedding, layers, norm, Projection(output))
 
@@ -210,38 +206,30 @@ def _attend_peers(queries: torch.Tensor, layer: int, peers: Peers, cache: KvCach
 def _load_layer(checkpoint: Checkpoint, config: ModelConfig, name: str, dtype: torch.dtype) -> Layer:
     query_rows, kv_rows = config.heads * config.head_dim, config.kv_heads * config.head_dim
 
-    def stack(shape: tuple[int, ...], *parts: tuple[str, int]) -> torch.Tensor:
-        weight = torch.empty(sum(rows for _, rows in parts), *shape, dtype=dtype)
-        first = 0
-        for part, rows in parts:
-            checkpoint.read(f"{name}.{part}", weight[first : first + rows])
-            first += rows
-        return weight
-
-    def vector(part: str, size: int = config.hidden) -> torch.Tensor:
-        return stack((), (f"{part}.weight", size))
+    def vector(*parts: tuple[str, int]) -> torch.Tensor:
+        return checkpoint.read(dtype, *((f"{name}.{part}", (rows,)) for part, rows in parts))
 
     def matrix(columns: int, *parts: tuple[str, int]) -> torch.Tensor:
-        return stack((columns,), *((f"{part}.weight", rows) for part, rows in parts))
+        return checkpoint.read(dtype, *((f"{name}.{part}.weight", (rows, columns)) for part, rows in parts))
 
     projections = (("self_attn.q_proj", query_rows), ("self_attn.k_proj", kv_rows), ("self_attn.v_proj", kv_rows))
     qkv = matrix(config.hidden, *projections)
     _pair_rows(qkv[: query_rows + kv_rows], config.head_dim)
     bias = head_norm = None
     if config.qkv_bias:
-        bias = stack((), *((f"{part}.bias", rows) for part, rows in projections))
+        bias = vector(*((f"{part}.bias", rows) for part, rows in projections))
         _pair_rows(bias[: query_rows + kv_rows], config.head_dim)
     if config.qk_norm:
-        norms = [vector(f"self_attn.{part}_norm", config.head_dim) for part in "qk"]
+        norms = [vector((f"self_attn.{part}_norm.weight", config.head_dim)) for part in "qk"]
         for norm in norms:
             _pair_rows(norm, config.head_dim)
         head_norm = torch.stack([norms[0]] * config.heads + [norms[1]] * config.kv_heads)
     return Layer(
-        attention_norm=vector("input_layernorm"),
+        attention_norm=vector(("input_layernorm.weight", config.hidden)),
         qkv=Projection(qkv, bias),
         head_norm=head_norm,
         output=Projection(matrix(query_rows, ("self_attn.o_proj", config.hidden))),
-        forward_norm=vector("post_attention_layernorm"),
+        forward_norm=vector(("post_attention_layernorm.weight", config.hidden)),
         gate_up=Projection(
             matrix(config.hidden, ("mlp.gate_proj", config.intermediate), ("mlp.up_proj", config.intermediate))
         ),
