@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -80,30 +79,6 @@ def test_a_cache_that_cannot_be_changed_is_a_sentence(cache_folder: Path, monkey
     assert [one.name for one in cache_folder.iterdir()] == [path.name]
 
 
-def test_the_command_lists_what_is_there_and_what_could_be(
-    cache_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """An empty cache is no error; a known model is listed once."""
-    assert main(["models", "--json"]) == 0
-    (row,) = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-    assert row == {
-        "name": DEFAULT_MODEL,
-        "known": True,
-        "default": True,
-        "state": "not fetched",
-        "bytes": 0,
-        "path": None,
-    }
-    path = put(cache_folder, f"{KNOWN}-v{LAYOUT}", 3_000_000)
-    assert main(["models", "--json"]) == 0
-    (row,) = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-    assert (row["state"], row["path"]) == ("ready", str(path))
-    assert main(["models"]) == 0
-    said = capsys.readouterr().out
-    assert any(line.split()[:4] == [DEFAULT_MODEL, "ready", "3.0", "MB"] for line in said.splitlines())
-    assert str(cache_folder) in said
-
-
 def test_the_command_fetches_and_removes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_gguf(tmp_path / "a.gguf")
     assert main(["models", "fetch", str(tmp_path / "a.gguf")]) == 0
@@ -114,3 +89,5 @@ def test_the_command_fetches_and_removes(tmp_path: Path, capsys: pytest.CaptureF
     assert cached_models() == []
     assert main(["models", "remove", "a"]) == 1
     assert "No model 'a' is in the cache" in capsys.readouterr().err
+    assert main(["models", "remove", "acme/tiny:Q8_0"]) == 1
+    assert capsys.readouterr().err.endswith("remove it with: hf cache rm model/acme/tiny\n")

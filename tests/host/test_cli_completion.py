@@ -28,7 +28,7 @@ CASES = [
     ("demo --dtype b", ["bfloat16"]),
     ("generate --logit-bias ", []),
     ("generate hello --dev", ["--device"]),
-    ("models ", ["fetch", "remove"]),
+    ("models ", ["show", "fetch", "remove"]),
     ("models remove sm", [DEFAULT_MODEL]),
     ("completion ", ["bash", "zsh", "fish"]),
     ("trace ru", ["run two.json", "runs"]),

@@ -234,24 +234,50 @@ def _add_status(commands: Any) -> None:
 
 def _add_models(commands: Any) -> None:
     text = """
-    List the models that are known by name and those in the cache, fetch one, or remove one. Other commands fetch what
-    they need by themselves; any of them takes a GGUF file or a safetensors folder in place of a name.
+    List the models on this machine: those known by name, and those in the caches of cuelight and of the Hugging Face
+    hub, with whether this version can run each; or show, fetch or remove one. Only `fetch` asks the network.
+
+    Other commands fetch what they need by themselves. A model is:
+      a known name             smollm2-135m-instruct
+      a file or folder         model.gguf, or a folder with config.json and safetensors
+      a name on the hub        Qwen/Qwen2.5-0.5B-Instruct
+      a GGUF file on the hub   org/name:Q4_K_M or org/name:file.gguf
+
+    Of a hub's repository safetensors are taken if it has them, else its only GGUF file, or the one in Q8_0.
     """
     epilog = """
     examples:
       cuelight models
-      cuelight models fetch smollm2-135m-instruct
+      cuelight models show smollm2-135m-instruct
+      cuelight models fetch Qwen/Qwen2.5-0.5B-Instruct
       cuelight models remove smollm2-135m-instruct
+
+    environment:
+      HF_HOME, HF_HUB_CACHE  where the hub's cache is
+      HF_HUB_OFFLINE=1       never ask the hub
+      HF_TOKEN               for models that are not public
     """
     parser = commands.add_parser(
-        "models", help="models: list, fetch, remove", description=textwrap.dedent(text), epilog=textwrap.dedent(epilog)
+        "models",
+        help="models: list, show, fetch, remove",
+        description=textwrap.dedent(text),
+        epilog=textwrap.dedent(epilog),
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object a line for each model")
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", parser_class=_Parser)
+    show = actions.add_parser(
+        "show",
+        help="tell all about it",
+        description="Tell a model's shape, context, stages, KV cache and sampling, and why it can't be run if so.",
+    )
+    show.add_argument("name", metavar="MODEL", help="a name, a GGUF file, a folder, or what `cuelight models` lists")
     fetch = actions.add_parser("fetch", help="have it in the cache", description="Have a model in the cache.")
-    fetch.add_argument("name", metavar="MODEL", help="a known name or a GGUF file")
+    fetch.add_argument("name", metavar="MODEL", help="a name, or a GGUF file to convert")
     remove = actions.add_parser("remove", help="take it out of the cache", description="Take models out of the cache.")
     remove.add_argument("names", nargs="+", metavar="CACHED", help="as `cuelight models` lists them")
+    for action in (show, fetch, remove):
+        # Not set where it is not given, so that it may also stand before the action.
+        action.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
 
 
 def _add_trace(commands: Any) -> None:

@@ -9,6 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from cuelight.engine.hub import is_hub_name
 from cuelight.engine.weights import LAYOUT, MODELS, models_folder
 from cuelight.errors import ModelFileError, UnknownModel
 
@@ -62,6 +63,9 @@ def remove_model(name: str) -> int:
         The cache can't be changed.
     """
     models = [model for model in cached_models() if name in (model.name, model.path.name)]
+    if not models and is_hub_name(name):
+        repository = name.partition(":")[0]
+        raise UnknownModel(f"{name} is in the hub's cache, if at all; remove it with: hf cache rm model/{repository}")
     if not models:
         raise UnknownModel(f"No model {name!r} is in the cache; `cuelight models` lists those that are.")
     for model in models:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Set
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +21,7 @@ __all__ = [
     "head_group",
     "layer_ranges",
     "load_config",
+    "parse_config",
     "stage_count",
 ]
 
@@ -129,6 +131,26 @@ def load_config(directory: Path) -> ModelConfig:
     """
     path = directory / "config.json"
     fields = read_json(path)
+    return parse_config(fields, path, _more_end_ids(directory))
+
+
+def parse_config(fields: dict[str, Any], path: Path, more_end_ids: Set[int] = frozenset()) -> ModelConfig:
+    """Take the shape of a model from the fields of its configuration.
+
+    Parameters
+    ----------
+    fields
+        As in config.json.
+    path
+        Where they are from, for messages.
+    more_end_ids
+        Tokens that end a text beside those that the fields name.
+
+    Raises
+    ------
+    ModelFileError, UnsupportedModel
+        As `load_config`.
+    """
     family = fields.get("model_type")
     if family not in _ARCHITECTURES:
         raise UnsupportedModel(f"{path} describes a {family!r} model; this engine runs {', '.join(_ARCHITECTURES)}.")
@@ -157,7 +179,7 @@ def load_config(directory: Path) -> ModelConfig:
             qkv_bias=family == "qwen2",
             qk_norm=family == "qwen3",
             bos_id=_first(fields.get("bos_token_id")),
-            eos_ids=_end_ids(directory, fields),
+            eos_ids=frozenset(_as_ids(fields.get("eos_token_id"))) | more_end_ids,
         )
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         raise ModelFileError(f"{path} lacks or garbles a field ({error!r}); fetch the model again.") from error
@@ -229,13 +251,12 @@ def _as_ids(ids: Any) -> list[int]:
     return [int(one) for one in (ids if isinstance(ids, list) else [ids])]
 
 
-def _end_ids(directory: Path, fields: dict[str, Any]) -> frozenset[int]:
-    ids = set(_as_ids(fields.get("eos_token_id")))
-    generation = directory / "generation_config.json"
-    if generation.exists():
-        ids.update(_as_ids(read_json(generation).get("eos_token_id")))
-    tokenizer = directory / "tokenizer.json"
-    if tokenizer.exists():
-        added = read_json(tokenizer).get("added_tokens") or []
-        ids.update(int(token["id"]) for token in added if token.get("content") in END_TEXTS)
-    return frozenset(ids)
+def _more_end_ids(directory: Path) -> set[int]:
+    path = directory / "generation_config.json"
+    try:
+        ids = set(_as_ids(read_json(path).get("eos_token_id"))) if path.exists() else set()
+        path = directory / "tokenizer.json"
+        added = (read_json(path).get("added_tokens") or []) if path.exists() else []
+        return ids | {int(token["id"]) for token in added if token.get("content") in END_TEXTS}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{path} garbles what ends a text ({error!r}); fetch the model again.") from error

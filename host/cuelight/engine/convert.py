@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from cuelight.engine.config import END_TEXTS
+from cuelight.engine.config import END_TEXTS, ModelConfig, parse_config
 from cuelight.engine.gguf import GgufFile
-from cuelight.engine.gguf_tokenizer import tokenizer_from_metadata
+from cuelight.engine.gguf_tokenizer import check_tokenizer, tokenizer_from_metadata
 from cuelight.engine.progress import Progress, silent
 from cuelight.errors import ModelFileError, UnsupportedModel
 
-__all__ = ["convert"]
+__all__ = ["check_header", "convert"]
 
 _SHARD_BYTES = 1 << 30
 _FIXED_NAMES = {
@@ -79,6 +79,16 @@ def convert(source: Path, directory: Path, progress: Progress = silent) -> None:
         if template := file.metadata.get("tokenizer.chat_template"):
             (directory / "chat_template.jinja").write_text(template, encoding="utf-8")
         _write_weights(file, config, directory, progress)
+
+
+def check_header(file: GgufFile) -> ModelConfig:
+    """Shape of the model in a GGUF file; errors are those of `convert` as far as the file's header tells."""
+    config = _config(file)
+    check_tokenizer(file.metadata, file.path)
+    file.check_quantizations()
+    for name in file.tensors.keys() - {_FREQUENCY_DIVISORS}:
+        _hub_name(name, config["model_type"], file.path)
+    return parse_config(config, file.path)
 
 
 def _family(file: GgufFile) -> str:

@@ -10,7 +10,7 @@ from cuelight.engine.config import read_json
 from cuelight.errors import InvalidArgument, ModelFileError
 from cuelight.filters import NO_FILTERS, Filters
 
-__all__ = ["Defaults", "load_defaults"]
+__all__ = ["NO_DEFAULTS", "Defaults", "load_defaults"]
 
 _PARTS = {"top_k": int, "top_p": float, "min_p": float, "repetition_penalty": float}
 
@@ -30,6 +30,10 @@ class Defaults(NamedTuple):
     filters: Filters = NO_FILTERS
 
 
+NO_DEFAULTS = Defaults()
+"""Nothing in particular."""
+
+
 def load_defaults(directory: Path) -> Defaults:
     """Read what the model in `directory` asks for; nothing in particular if it has no generation_config.json.
 
@@ -42,7 +46,7 @@ def load_defaults(directory: Path) -> Defaults:
     """
     path = directory / "generation_config.json"
     if not path.exists():
-        return Defaults()
+        return NO_DEFAULTS
     fields = read_json(path)
     try:
         sampled = bool(fields.get("do_sample", False))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import struct
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,14 +106,30 @@ class GgufFile:
         if (tensor := self.tensors.get(name)) is None:
             raise ModelFileError(f"{self.path} lacks the tensor {name}; fetch the model again.")
         raw = np.frombuffer(self._bytes, np.uint8, tensor.size, tensor.offset).copy()
+        values = self._dequantize(raw.reshape(*tensor.shape[:-1], -1), tensor)
+        return np.ascontiguousarray(values, np.float32).reshape(tensor.shape)
+
+    @property
+    def quantization(self) -> str:
+        """Quantization of most of the tensors' bytes."""
+        sizes: Counter[str] = Counter()
+        for tensor in self.tensors.values():
+            sizes[tensor.kind.name] += tensor.size
+        return max(sizes, key=sizes.__getitem__, default="none")
+
+    def check_quantizations(self) -> None:
+        """Find out from a block of zeros each whether all tensors can be dequantized; raises as `load` would."""
+        for tensor in {tensor.kind: tensor for tensor in self.tensors.values()}.values():
+            self._dequantize(np.zeros((1, gguf.GGML_QUANT_SIZES[tensor.kind][1]), np.uint8), tensor)
+
+    def _dequantize(self, raw: NDArray[np.uint8], tensor: GgufTensor) -> NDArray[Any]:
         try:
-            values = gguf.dequantize(raw.reshape(*tensor.shape[:-1], -1), tensor.kind)
+            return gguf.dequantize(raw, tensor.kind)
         except NotImplementedError as error:
             raise UnsupportedModel(
-                f"{self.path} quantizes {name} as {tensor.kind.name}, which cannot be dequantized here; "
+                f"{self.path} quantizes {tensor.name} as {tensor.kind.name}, which cannot be dequantized here; "
                 "take the model in another quantization."
             ) from error
-        return np.ascontiguousarray(values, np.float32).reshape(tensor.shape)
 
     def _read_header(self) -> None:
         if self._take(4) != _MAGIC:

@@ -9,7 +9,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 from cuelight.errors import ModelFileError, UnsupportedModel
 
-__all__ = ["tokenizer_from_metadata"]
+__all__ = ["check_tokenizer", "tokenizer_from_metadata"]
 
 _CONTROL, _USER_DEFINED = 3, 4
 
@@ -26,6 +26,22 @@ _QWEN2 = ("qwen2",)
 _QWEN2_RULE = _LLAMA3_RULE.replace("{1,3}", "")
 
 
+def check_tokenizer(metadata: dict[str, Any], path: Path) -> None:
+    """Find out without building it whether the tokenizer is of a kind that is known here.
+
+    Raises
+    ------
+    UnsupportedModel
+        No byte-level BPE, or a way to cut text that is not known here.
+    """
+    if (kind := metadata.get("tokenizer.ggml.model")) != "gpt2":
+        raise UnsupportedModel(
+            f"{path} has a {kind!r} tokenizer; byte-level BPE is known here, so take the model as a Hugging Face "
+            "directory with tokenizer.json."
+        )
+    _cutter(metadata.get("tokenizer.ggml.pre", "default"), path)
+
+
 def tokenizer_from_metadata(metadata: dict[str, Any], path: Path) -> Tokenizer:
     """Build the tokenizer of the GGUF file `path` with `metadata`.
 
@@ -36,12 +52,8 @@ def tokenizer_from_metadata(metadata: dict[str, Any], path: Path) -> Tokenizer:
     UnsupportedModel
         No byte-level BPE, or a way to cut text that is not known here.
     """
-    kind, rule = metadata.get("tokenizer.ggml.model"), metadata.get("tokenizer.ggml.pre", "default")
-    if kind != "gpt2":
-        raise UnsupportedModel(
-            f"{path} has a {kind!r} tokenizer; byte-level BPE is known here, so take the model as a Hugging Face "
-            "directory with tokenizer.json."
-        )
+    check_tokenizer(metadata, path)
+    rule = metadata.get("tokenizer.ggml.pre", "default")
     texts, merges = metadata.get("tokenizer.ggml.tokens"), metadata.get("tokenizer.ggml.merges")
     kinds = metadata.get("tokenizer.ggml.token_type") or [1] * len(texts or [])
     if not texts or merges is None or len(kinds) != len(texts) or len(set(texts)) != len(texts):
