@@ -12,6 +12,7 @@ import torch
 from cuelight.engine.config import blocks_for
 from cuelight.engine.model import Llama
 from cuelight.engine.sampling import uniform
+from cuelight.filters import NO_FILTERS, Filters
 from cuelight.lanes.cpu_executor import CpuExecutor
 from cuelight.lanes.types import Entry, LaneToken, PassRecord, SlotRecord, TokenStatus
 
@@ -46,6 +47,7 @@ class Part:
     temperature: float = 0.0
     seed: int = 0
     ignore_eos: bool = True
+    filters: Filters = NO_FILTERS
     tokens: list[LaneToken] = field(default_factory=list)
     logits: list[torch.Tensor] = field(default_factory=list)
 
@@ -82,6 +84,7 @@ def play(model: WatchedLlama, parts: Sequence[Part], *, stages: int, blocks: int
                 part.temperature,
                 part.seed,
                 part.ignore_eos,
+                part.filters,
             )
             prefilling[seat] = (part, 0, _endless(part.chunks))
         entries = []
