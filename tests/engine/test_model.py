@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from cuelight.engine.tokenizer import Tokenizer
 from cuelight.errors import ModelFileError
 
 from .play import TIE, Part, WatchedLlama, play
-from .tiny import save_model
+from .tiny import FAMILIES, save_model
 
 QUESTIONS = (
     "What is gravity?",
@@ -190,6 +191,66 @@ def test_shapes_and_rope_rules_match_transformers(name: str, tmp_path: Path) -> 
     assert float(expected.std()) > 0.5
 
 
+OLDER_FILES: dict[str, tuple[str, dict[str, Any]]] = {
+    # Llama 3.1's, Qwen2.5's and Qwen3's files on the hub name these fields, with larger numbers.
+    "llama": (
+        "llama",
+        {
+            "rope_theta": 500_000.0,
+            "rope_scaling": {
+                "factor": 8.0,
+                "low_freq_factor": 1.0,
+                "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 64,
+                "rope_type": "llama3",
+            },
+            "attention_bias": False,
+            "mlp_bias": False,
+            "pretraining_tp": 1,
+        },
+    ),
+    "llama without scaling": ("llama", {"rope_theta": 500_000.0, "rope_scaling": None}),
+    "llama, linear": ("llama", {"rope_scaling": {"type": "linear", "factor": 4.0}}),
+    "qwen2": (
+        "qwen2",
+        {
+            "rope_theta": 1_000_000.0,
+            "rope_scaling": {"factor": 4.0, "original_max_position_embeddings": 64, "type": "yarn"},
+            "sliding_window": 64,
+            "use_sliding_window": False,
+            "max_window_layers": 2,
+        },
+    ),
+    "qwen3": (
+        "qwen3",
+        {
+            "rope_theta": 1_000_000.0,
+            "rope_scaling": {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 64},
+            "sliding_window": None,
+            "use_sliding_window": False,
+            "max_window_layers": 4,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OLDER_FILES)
+def test_files_of_older_versions_of_transformers_mean_the_same(name: str, tmp_path: Path) -> None:
+    family, fields = OLDER_FILES[name]
+    save_model(tmp_path, family=family)
+    path = tmp_path / "config.json"
+    newer = json.loads(path.read_text())
+    for key in ("rope_parameters", "dtype", "layer_types"):
+        newer.pop(key, None)
+    path.write_text(json.dumps(newer | {"torch_dtype": "float32"} | fields))
+    kind: Any = FAMILIES[family][1]
+    reference = kind.from_pretrained(tmp_path, dtype=torch.float32)
+    tokens = np.random.default_rng(3).integers(0, 320, 200).astype(np.int32)
+    with torch.inference_mode():
+        expected = reference(torch.tensor(tokens[None].astype(np.int64))).logits[0]
+    torch.testing.assert_close(run(Llama.load(tmp_path), tokens, stages=4), expected, rtol=0, atol=1e-3)
+
+
 def test_half_precision_and_sharded_weights_load(tmp_path: Path) -> None:
     save_model(tmp_path / "whole", dtype=torch.bfloat16)
     halves = LlamaForCausalLM.from_pretrained(tmp_path / "whole", dtype=torch.bfloat16)
@@ -268,25 +329,29 @@ def run(model: Llama, tokens: np.ndarray[Any, np.dtype[np.int32]], *, stages: in
     return model.logits(hidden)
 
 
-@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
-def test_bfloat16_is_as_near_to_float32_as_that_of_transformers(family: str, tmp_path: Path) -> None:
-    shape: dict[str, Any] = {"initializer_range": 0.1, "hidden_size": 96}
-    reference = save_model(tmp_path, family=family, dtype=torch.bfloat16, **shape)
-    tokens = np.random.default_rng(2).integers(0, 320, 150).astype(np.int32)
+@pytest.mark.parametrize("name", VARIANTS)
+def test_bfloat16_is_as_near_to_float32_as_that_of_transformers(name: str, tmp_path: Path) -> None:
+    shape: dict[str, Any] = {"initializer_range": 0.1, "hidden_size": 96} | VARIANTS[name]
+    save_model(tmp_path, dtype=torch.bfloat16, **shape)
+    kind: Any = FAMILIES[VARIANTS[name].get("family", "llama")][1]
+    # Loaded for each type: a model that is cast keeps rotary frequencies rounded to bfloat16.
+    reference, halved = (kind.from_pretrained(tmp_path, dtype=dtype) for dtype in (torch.float32, torch.bfloat16))
+    tokens = np.random.default_rng(2).integers(0, 320, 200).astype(np.int32)
     ids = torch.tensor(tokens[None].astype(np.int64))
     model = Llama.load(tmp_path, dtype=torch.bfloat16)
     logits = run(model, tokens, stages=4)
     assert (model.dtype, logits.dtype) == (torch.bfloat16, torch.float32)
     with torch.inference_mode():
         exact = reference(ids).logits[0]
-        halves = reference.to(torch.bfloat16)(ids).logits[0].float()
-    ours, theirs = ((one - exact).square().mean().sqrt() for one in (logits, halves))
-    assert 0 < float(ours) < 1.1 * float(theirs)
-    assert float(exact.std()) > 20 * float(ours)
+        halves = halved(ids).logits[0].float()
+    ours, theirs = (float((one - exact).square().mean().sqrt()) for one in (logits, halves))
+    assert 0 < ours < 1.1 * theirs
+    assert float(exact.std()) > 20 * ours
 
 
-def test_bfloat16_requests_decode_in_company(tmp_path: Path) -> None:
-    reference = save_model(tmp_path, dtype=torch.bfloat16, initializer_range=0.1)
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
+def test_bfloat16_requests_decode_in_company(family: str, tmp_path: Path) -> None:
+    reference = save_model(tmp_path, dtype=torch.bfloat16, family=family, initializer_range=0.1)
     model = WatchedLlama.load(tmp_path, dtype=torch.bfloat16)
     assert isinstance(model, WatchedLlama)
     random = np.random.default_rng(7)
