@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import difflib
-import shutil
 import textwrap
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from cuelight.cli.values import bias, number, output, setting, tier, top_logprobs, whole
-from cuelight.engine.config import DTYPES
-from cuelight.engine.weights import DEFAULT_MODEL
-from cuelight.filters import MAX_BIASES, MAX_TOP_LOGPROBS
+from cuelight.cli.options import add_model, add_sampling
+from cuelight.cli.parser import Parser
+from cuelight.cli.values import number, output, tier, top_logprobs, whole
+from cuelight.filters import MAX_TOP_LOGPROBS
 from cuelight.tiers import TIERS
 
 __all__ = ["build_parser", "parse_arguments"]
-
-WIDTH = 96
-"""Columns of help at most."""
 
 DESCRIPTION = """
 Text from language models, scheduled stage by stage by hardware. Without a board the device is the twin: the
@@ -36,48 +31,17 @@ examples:
   cuelight status
 
 exit status:
-  0  done
-  1  an error, told in one sentence
-  2  a wrong call
+  0    done
+  1    an error, told in one sentence
+  2    a wrong call
   130  interrupted
 
 files:
-  ~/.cache/cuelight  models and built twins; $XDG_CACHE_HOME/cuelight where that is set
+  ~/.cache/cuelight     converted models and built twins; below $XDG_CACHE_HOME where that is set
+  ~/.cache/huggingface  models of the hub; $HF_HOME where that is set
 
 `cuelight COMMAND --help` tells more of each command.
 """
-
-
-class _Help(argparse.HelpFormatter):
-    """Paragraphs are filled; lines that are indented, or the only one of theirs, stay as they are."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=28, width=min(WIDTH, shutil.get_terminal_size().columns) - 2)
-        # argparse forgets that commands are indented once more.
-        self._action_max_length = 14
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        paragraphs = text.strip("\n").split("\n\n")
-        return "\n\n".join(
-            paragraph
-            if "\n  " in paragraph
-            else textwrap.fill(" ".join(paragraph.split()), width, initial_indent=indent, subsequent_indent=indent)
-            for paragraph in paragraphs
-        )
-
-
-class _Parser(argparse.ArgumentParser):
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**{"formatter_class": _Help, **settings})
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"cuelight: {message[:1].upper()}{message[1:]}; see {self.prog} --help.\n")
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is not None and value not in action.choices:
-            near = difflib.get_close_matches(str(value), list(action.choices), 1)
-            hint = f"did you mean {near[0]!r}" if near else f"there are {', '.join(action.choices)}"
-            raise argparse.ArgumentError(None, f"there is no {str(action.metavar).lower()} {value!r}, {hint}")
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -97,11 +61,18 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def build_parser() -> argparse.ArgumentParser:
     """Make the parser; a value's metavar tells what may stand there."""
-    parser = _Parser(prog="cuelight", description=DESCRIPTION, epilog=EPILOG)
+    parser = Parser(prog="cuelight", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"cuelight {version('cuelight')}")
-    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", parser_class=_Parser)
+    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", parser_class=Parser)
     for add in (_add_generate, _add_demo, _add_status, _add_models, _add_trace, _add_completion):
         add(commands)
+    return parser
+
+
+def _add(commands: Any, name: str, help: str, text: str, epilog: str = "", **settings: Any) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=help, description=textwrap.dedent(text), epilog=textwrap.dedent(epilog), **settings
+    )
     return parser
 
 
@@ -124,13 +95,7 @@ def _add_generate(commands: Any) -> None:
       cuelight generate -f letter.txt -f answer.txt --tier best-effort
       cuelight generate --lines -f questions.txt --json | jq -r .text
     """
-    parser = commands.add_parser(
-        "generate",
-        help="answer prompts",
-        usage="%(prog)s [OPTION ...] [PROMPT ...]",
-        description=textwrap.dedent(text),
-        epilog=textwrap.dedent(epilog),
-    )
+    parser = _add(commands, "generate", "answer prompts", text, epilog, usage="%(prog)s [OPTION ...] [PROMPT ...]")
     asked = parser.add_argument_group("what to ask")
     asked.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to ask; - is standard input")
     asked.add_argument(
@@ -155,7 +120,7 @@ def _add_generate(commands: Any) -> None:
         metavar="TIER",
         help=f"latency tier: {', '.join(TIERS)}, or 0 (highest) to 3 (default: standard)",
     )
-    _add_sampling(parser)
+    add_sampling(parser)
     shown = parser.add_argument_group("output")
     shown.add_argument(
         "--top-logprobs",
@@ -167,65 +132,49 @@ def _add_generate(commands: Any) -> None:
     )
     shown.add_argument("--json", action="store_true", help="print one JSON object a line for each prompt")
     shown.add_argument("--trace", type=output, metavar="FILE", help="write the run's trace, which Perfetto opens")
-    _add_model(parser)
-
-
-def _add_sampling(parser: argparse.ArgumentParser) -> None:
-    text = """
-    The likeliest, unless --temperature is above 0. These work in the order in which they stand here. One that is left
-    out is as the model's generation_config.json has it, or else without effect.
-    """
-    group = parser.add_argument_group("which tokens", " ".join(text.split()))
-    group.add_argument(
-        "--logit-bias",
-        action="append",
-        default=[],
-        type=bias,
-        metavar="TOKEN=BIAS",
-        help="add -100 to 100 to a token's logit; TOKEN is its id, or else its text, most often with a space in front; "
-        f"may be repeated, for {MAX_BIASES} tokens at most",
-    )
-    for name, metavar, text in (
-        ("repetition_penalty", "R", "divide logits of tokens in prompt or answer, above 1 against repetition: 0.01 to "
-        "100 (no effect: 1)"),
-        ("frequency_penalty", "F", "subtract so much for each time the answer has a token: -2 to 2 (no effect: 0)"),
-        ("presence_penalty", "P", "subtract so much once from tokens that the answer has: -2 to 2 (no effect: 0)"),
-    ):  # fmt: skip
-        group.add_argument(f"--{name.replace('_', '-')}", type=setting(name), metavar=metavar, help=text)
-    group.add_argument(
-        "--temperature", type=number(0), metavar="T", help="draw at random, above 1 more evenly; 0 takes the likeliest"
-    )
-    for name, metavar, text in (
-        ("top_k", "K", "draw from the K likeliest only (no effect: 0)"),
-        ("top_p", "P", "draw from the likeliest that together reach this probability: 0 to 1 (no effect: 1)"),
-        ("min_p", "P", "draw from those at least P times as likely as the likeliest: 0 to 1 (no effect: 0)"),
-    ):
-        group.add_argument(f"--{name.replace('_', '-')}", type=setting(name), metavar=metavar, help=text)
-    group.add_argument(
-        "--seed", type=whole(0), metavar="N", help="same seed, same text; 64 bits (default: drawn; --json tells it)"
-    )
+    add_model(parser)
 
 
 def _add_demo(commands: Any) -> None:
-    text = "Run three concurrent chats; show their figures and draw the run."
-    parser = commands.add_parser("demo", help="three concurrent chats, and a picture of the run", description=text)
-    parser.add_argument("--max-new-tokens", type=whole(1), default=96, metavar="N", help="for each (default: 96)")
+    text = """
+    Run three concurrent chats, each joining while the one before is under way. Show their texts as they grow, then
+    their figures, and write a picture of the run (demo.png) and its trace (demo.json).
+    """
+    epilog = """
+    examples:
+      cuelight demo
+      cuelight demo --max-new-tokens 24 --out /tmp/demo
+      cuelight demo --model Qwen/Qwen2.5-0.5B-Instruct --dtype bfloat16
+      cuelight trace runs/demo.json --summary
+    """
+    parser = _add(commands, "demo", "three concurrent chats, and a picture of the run", text, epilog)
+    parser.add_argument(
+        "--max-new-tokens", type=whole(1), default=96, metavar="N", help="tokens of each chat at most (default: 96)"
+    )
     parser.add_argument(
         "--out", type=Path, default=Path("runs"), metavar="FOLDER", help="where picture and trace go (default: runs)"
     )
-    _add_model(parser)
+    add_model(parser)
 
 
 def _add_status(commands: Any) -> None:
-    text = (
-        "Show the devices that programs of this user have open: slots, queues, seats, lanes, requests and counters. "
-        "On a terminal the view stays and is drawn anew; elsewhere it is printed once."
-    )
-    parser = commands.add_parser("status", help="a live view of running devices", description=text)
+    text = """
+    Show the devices that programs of this user have open: slots, queues, seats, lanes, requests and counters. On a
+    terminal the view stays and is drawn anew; elsewhere it is printed once.
+    """
+    epilog = """
+    examples:
+      cuelight status
+      cuelight status --watch --interval 0.2
+      cuelight status --json | jq .status.active
+    """
+    parser = _add(commands, "status", "a live view of running devices", text, epilog)
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--watch", action="store_true", help="keep looking, also while nothing runs; q or Ctrl-C ends it")
     how.add_argument("--once", action="store_true", help="print once")
-    parser.add_argument("--interval", type=number(0.1), default=1.0, metavar="S", help="between looks (default: 1)")
+    parser.add_argument(
+        "--interval", type=number(0.1), default=1.0, metavar="S", help="seconds between looks (default: 1)"
+    )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--pid", type=whole(1), metavar="PID", help="only the device of this process")
     which.add_argument("--device", metavar="URI", help="open this device, show it once and close it again")
@@ -237,13 +186,16 @@ def _add_models(commands: Any) -> None:
     List the models on this machine: those known by name, and those in the caches of cuelight and of the Hugging Face
     hub, with whether this version can run each; or show, fetch or remove one. Only `fetch` asks the network.
 
-    Other commands fetch what they need by themselves. A model is:
-      a known name             smollm2-135m-instruct
-      a file or folder         model.gguf, or a folder with config.json and safetensors
-      a name on the hub        Qwen/Qwen2.5-0.5B-Instruct
-      a GGUF file on the hub   org/name:Q4_K_M or org/name:file.gguf
+    Other commands fetch what they need by themselves. Of a hub's repository safetensors are taken if it has them, else
+    its only GGUF file, or the one in Q8_0.
 
-    Of a hub's repository safetensors are taken if it has them, else its only GGUF file, or the one in Q8_0.
+    ways to name a model:
+      smollm2-135m-instruct       known to this version
+      model.gguf                  a GGUF file
+      ./model                     a folder with config.json and safetensors
+      Qwen/Qwen2.5-0.5B-Instruct  on the Hugging Face hub
+      org/name:Q4_K_M             the hub's GGUF file in this quantization
+      org/name:file.gguf          the hub's GGUF file of this name
     """
     epilog = """
     examples:
@@ -257,14 +209,9 @@ def _add_models(commands: Any) -> None:
       HF_HUB_OFFLINE=1       never ask the hub
       HF_TOKEN               for models that are not public
     """
-    parser = commands.add_parser(
-        "models",
-        help="models: list, show, fetch, remove",
-        description=textwrap.dedent(text),
-        epilog=textwrap.dedent(epilog),
-    )
+    parser = _add(commands, "models", "list, show, fetch or remove models", text, epilog)
     parser.add_argument("--json", action="store_true", help="print one JSON object a line for each model")
-    actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", parser_class=_Parser)
+    actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", parser_class=Parser)
     show = actions.add_parser(
         "show",
         help="tell all about it",
@@ -281,8 +228,18 @@ def _add_models(commands: Any) -> None:
 
 
 def _add_trace(commands: Any) -> None:
-    text = "Show the events of a trace that `cuelight demo` or `cuelight generate --trace` wrote."
-    parser = commands.add_parser("trace", help="read a recorded run", description=text)
+    text = """
+    Show a trace that `cuelight demo` or `cuelight generate --trace` wrote: each event as the device recorded it, a
+    line for each request, or a picture. The file itself opens in Perfetto, https://ui.perfetto.dev.
+    """
+    epilog = """
+    examples:
+      cuelight trace runs/demo.json | less
+      cuelight trace runs/demo.json --summary
+      cuelight trace runs/demo.json --png again.png
+      cuelight trace runs/demo.json --json | jq 'select(.kind == "DISPATCH")'
+    """
+    parser = _add(commands, "trace", "read a recorded run", text, epilog)
     parser.add_argument("file", type=Path, metavar="FILE", help="the trace")
     parser.add_argument("--png", type=output, metavar="FILE", help="draw the run instead")
     parser.add_argument("--summary", action="store_true", help="print one line a request instead")
@@ -298,47 +255,5 @@ def _add_completion(commands: Any) -> None:
       zsh   cuelight completion zsh > _cuelight  (in a folder of $fpath)
       fish  cuelight completion fish > ~/.config/fish/completions/cuelight.fish
     """
-    parser = commands.add_parser("completion", help="completion for a shell", description=textwrap.dedent(text))
+    parser = _add(commands, "completion", "completion for a shell", text)
     parser.add_argument("shell", choices=["bash", "zsh", "fish"], metavar="SHELL", help="bash, zsh or fish")
-
-
-def _add_model(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("model and device")
-    group.add_argument(
-        "--model",
-        default=DEFAULT_MODEL,
-        metavar="MODEL",
-        help=f"a name, a GGUF file, a folder, or org/name on the Hugging Face hub (default: {DEFAULT_MODEL})",
-    )
-    group.add_argument(
-        "--dtype",
-        choices=DTYPES,
-        default=DTYPES[0],
-        metavar="DTYPE",
-        help=f"what to compute in: {DTYPES[0]}, or {DTYPES[1]} for half the memory (default: {DTYPES[0]})",
-    )
-    group.add_argument(
-        "--kv-positions",
-        type=whole(1),
-        default=16_384,
-        metavar="N",
-        help="tokens that a lane's KV cache holds, all prompts and answers together (default: 16384)",
-    )
-    group.add_argument("--device", default="twin", metavar="URI", help="the scheduler (default: twin)")
-    group.add_argument(
-        "--lanes", type=whole(1), default=1, metavar="N", help="CPU lanes, each with a copy of the model (default: 1)"
-    )
-    group.add_argument(
-        "--threads",
-        type=whole(0),
-        default=0,
-        metavar="N",
-        help="threads of a lane; 0 shares the processors (default: 0)",
-    )
-    group.add_argument(
-        "--timeout",
-        type=number(0.001),
-        default=120.0,
-        metavar="S",
-        help="longest wait for a token, in seconds (default: 120)",
-    )

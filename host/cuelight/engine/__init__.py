@@ -1,7 +1,9 @@
 """The engine: models of the Llama family, Qwen2 and Qwen3 included, as the CPU lane runs them.
 
 weights    a name or a path -> a model directory (Hugging Face layout)
-hub        org/name -> a model directory, in the hub's cache
+hub        org/name -> a model directory or a GGUF file, in the hub's cache
+hub_files  which of a repository's files make a model
+describe   what can be said of a model without loading it
 gguf       a GGUF file -> a model directory
 config     what a model directory says about the model's shape
 rope       rotary embeddings and their scaling rules
