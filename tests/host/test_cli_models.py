@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from cuelight.engine.config import load_config
-from cuelight.engine.describe import parameter_count
 from cuelight.engine.weights import DEFAULT_MODEL, LAYOUT, MODELS
 
 from ..engine.hub_cache import Hub, cache_files, run, serving
@@ -146,9 +144,3 @@ def test_why_a_model_cannot_be_run_is_told(name: str, word: str, told: str, home
 )
 def test_what_is_not_here_is_not_shown(name: str, sentence: str, home: Path, hub: Hub) -> None:
     assert ask(home, hub, "show", name, status=1) == ("", f"cuelight: {sentence}\n")
-
-
-def test_parameters_are_counted_as_transformers_does(tmp_path: Path) -> None:
-    for family, tied in (("llama", True), ("qwen2", False), ("qwen3", True), ("mistral", False)):
-        model = save_model(tmp_path / family, family=family, tie_word_embeddings=tied)
-        assert parameter_count(load_config(tmp_path / family)) == model.num_parameters()

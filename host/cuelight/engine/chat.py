@@ -66,11 +66,10 @@ class ChatTemplate:
         for name in ("bos_token", "eos_token", "unk_token", "pad_token"):
             value = settings.get(name)
             tokens[name] = str(value.get("content", "") if isinstance(value, dict) else value or "")
-        file = directory / "chat_template.jinja"
-        source = file.read_text(encoding="utf-8") if file.exists() else settings.get("chat_template")
+        source = _read_template(directory / "chat_template.jinja") or settings.get("chat_template")
         if isinstance(source, list):
-            named = {entry.get("name"): entry.get("template") for entry in source}
-            source = named.get("default")
+            entries = [entry for entry in source if isinstance(entry, dict)]
+            source = next((entry.get("template") for entry in entries if entry.get("name") == "default"), None)
         if not isinstance(source, str):
             raise ChatTemplateError(f"The model in {directory} has no chat template; give it a prompt, not messages.")
         return cls(source, tokens)
@@ -98,6 +97,13 @@ class ChatTemplate:
             return self._template.render(messages=plain, add_generation_prompt=True, **self._tokens)
         except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ChatTemplateError(f"The model's chat template refuses these messages: {error}.") from error
+
+
+def _read_template(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8") if path.exists() else None
+    except (OSError, ValueError) as error:
+        raise ChatTemplateError(f"{path} can't be read ({error}); fetch the model again.") from error
 
 
 def _to_json(value: Any, indent: int | None = None) -> str:

@@ -181,7 +181,7 @@ def parse_config(fields: dict[str, Any], path: Path, more_end_ids: Set[int] = fr
             bos_id=_first(fields.get("bos_token_id")),
             eos_ids=frozenset(_as_ids(fields.get("eos_token_id"))) | more_end_ids,
         )
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} lacks or garbles a field ({error!r}); fetch the model again.") from error
     divisors = config.rope.divisors
     if config.rope.rule == "divisors" and (len(divisors) != config.head_dim // 2 or min(divisors) <= 0):
@@ -258,5 +258,5 @@ def _more_end_ids(directory: Path) -> set[int]:
         path = directory / "tokenizer.json"
         added = (read_json(path).get("added_tokens") or []) if path.exists() else []
         return ids | {int(token["id"]) for token in added if token.get("content") in END_TEXTS}
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} garbles what ends a text ({error!r}); fetch the model again.") from error

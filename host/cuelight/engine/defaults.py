@@ -57,7 +57,7 @@ def load_defaults(directory: Path) -> Defaults:
         filters.check()
         if not 0 <= temperature < math.inf:
             raise InvalidArgument(f"temperature must be finite and at least 0, not {temperature}.")
-    except (InvalidArgument, TypeError, ValueError) as error:
+    except (ArithmeticError, InvalidArgument, TypeError, ValueError) as error:
         raise ModelFileError(
             f"{path} asks for what can't be ({error}); correct it or fetch the model again."
         ) from error

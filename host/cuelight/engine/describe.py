@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cuelight.engine.chat import ChatTemplate
 from cuelight.engine.config import ModelConfig, load_config, read_json
@@ -76,7 +77,7 @@ def _describe_file(path: Path) -> Description:
     family = dtype = None
     try:
         with GgufFile(path) as file:
-            family, dtype = file.metadata.get("general.architecture"), file.quantization
+            family, dtype = _text(file.metadata, "general.architecture"), file.quantization
             config = check_header(file)
             has_template = "tokenizer.chat_template" in file.metadata
     except CuelightError as error:
@@ -89,19 +90,25 @@ def _describe_folder(path: Path) -> Description:
     family = dtype = None
     try:
         fields = read_json(path / "config.json")
-        family, dtype = fields.get("model_type"), fields.get("dtype") or fields.get("torch_dtype")
-        config, defaults = load_config(path), load_defaults(path)
+        family, dtype = (_text(fields, "model_type"), _text(fields, "dtype") or _text(fields, "torch_dtype"))
+        config, defaults, has_template = load_config(path), load_defaults(path), _has_template(path)
     except CuelightError as error:
         return Description(path, size, family, dtype, problem=_without(str(path), error))
     if missing := lacking(path):
         return Description(path, size, family, dtype, problem=f"{missing} is missing; fetch the model again.")
+    return Description(path, size, family, dtype, config, defaults, has_template)
+
+
+def _text(fields: dict[str, Any], name: str) -> str | None:
+    return value if isinstance(value := fields.get(name), str) else None
+
+
+def _has_template(path: Path) -> bool:
     try:
         ChatTemplate.load(path)
     except ChatTemplateError:
-        has_template = False
-    else:
-        has_template = True
-    return Description(path, size, family, dtype, config, defaults, has_template)
+        return False
+    return True
 
 
 def _without(folder: str, error: CuelightError) -> str:
