@@ -41,7 +41,7 @@ bench-policy: $(READY) ## what settings of the policy do to each tier, on the RT
 bench-twin: $(READY) ## completion to next descriptor through the twin, and cycles per second
 	@$(BIN)/python bench/twin.py
 
-bench-engine: $(READY) ## the engine's speed beside transformers
+bench-engine: $(READY) ## decode speed with the scheduler in the loop, beside transformers and llama.cpp
 	@$(BIN)/python bench/engine.py
 
 clean: ## remove what was built or written here; .venv and the cache stay
