@@ -8,7 +8,7 @@ MODEL ?= smollm2-135m-instruct
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint regs docs bench-rtl bench-policy bench-twin bench-engine clean
+.PHONY: help setup demo test lint regs docs bench-rtl bench-policy bench-twin bench-engine bench-tiers clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -43,6 +43,10 @@ bench-twin: $(READY) ## completion to next descriptor through the twin, and cycl
 
 bench-engine: $(READY) ## decode speed with the scheduler in the loop, beside transformers and llama.cpp
 	@$(BIN)/python bench/engine.py
+
+bench-tiers: $(READY) ## a VIP's time to first token beside best-effort requests, on the RTL and on the real engine
+	@$(BIN)/python bench/tiers_rtl.py
+	@$(BIN)/python bench/tiers.py
 
 clean: ## remove what was built or written here; .venv and the cache stay
 	rm -rf build runs .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -33,7 +33,11 @@ from cuelight.timeline import build_timeline
 
 BAR = 2.0
 DECODING, QUEUED = 32, 200
-CROWD = {"idle": (0, 0), f"{DECODING} decode": (DECODING, 0), f"{DECODING} decode, {QUEUED} queued": (DECODING, QUEUED)}
+CROWD = {
+    "nobody": (0, 0),
+    f"{DECODING} best-effort": (DECODING, 0),
+    f"{DECODING + QUEUED} best-effort": (DECODING, QUEUED),
+}
 PROMPT = [{"role": "user", "content": "What does a cue light tell the crew?"}]
 DECODING_TOKENS, QUEUED_TOKENS = 1000, 100
 CROWD_PROMPT = 16
@@ -144,14 +148,14 @@ def measure_one(llm: LLM) -> Wait:
 
 def report(waits: dict[str, list[Wait]]) -> None:
     """Medians and p99 in ms, the ratio of the p99s, and medians of the parts."""
-    print(f"{'':28}{'median':>8}{'p99':>8}{'× idle':>8}   {'before':>8}{'queued':>8}{'own pass':>9}{'after':>8}")
-    idle = quantile(waits["idle"], 0.99)
+    print(f"{'beside':20}{'median':>8}{'p99':>8}{'× idle':>8}   {'before':>8}{'queued':>8}{'own pass':>9}{'after':>8}")
+    idle = quantile(waits["nobody"], 0.99)
     for name, values in waits.items():
         p99 = quantile(values, 0.99)
-        line = f"{name:28}{quantile(values, 0.5):8.0f}{p99:8.0f}{p99 / idle:8.2f}   "
+        line = f"{name:20}{quantile(values, 0.5):8.0f}{p99:8.0f}{p99 / idle:8.2f}   "
         parts = (statistics.median(wait[part] for wait in values) for part in range(1, 5))
         line += "".join(f"{part:{width}.1f}" for part, width in zip(parts, (8, 8, 9, 8), strict=True))
-        if name != "idle":
+        if name != "nobody":
             line += f"   bar {BAR:g}: {'held' if p99 <= BAR * idle else 'MISSED'}"
         print(line)
     print(f"all in ms; parts are medians; load {os.getloadavg()[0]:.1f}")
