@@ -22,7 +22,7 @@ from policies import quantile
 BAR = 2.0
 PACE = Pace(base_us=30_000, row_us=2_500, reach_us=0)
 DECODING, QUEUED, VIPS = 32, 200, 100
-VIP_ROWS, VIP_TOKENS = 36, 4
+VIP_ROWS, VIP_TOKENS = 36, 1
 VIPS_FROM_US, VIP_EVERY_US = 3e6, 1.1e6
 CROWD_TOKENS = 1100
 """Of a best-effort request: more than fit in the time of all VIPs."""
