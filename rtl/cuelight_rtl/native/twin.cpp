@@ -76,7 +76,7 @@ struct Lane {
     uint8_t *port = nullptr;
     std::atomic<uint32_t> outstanding{0};  // oldest sequence in the ring that is not complete; 0: none
     uint32_t ahead = 0;                    // the one after it in the ring; 0: none
-    uint64_t pass = 0;                     // PASS word of the pass alive, without stamp
+    uint64_t pass = 0;                     // PASS word of the latest dispatch, without stamp
     uint32_t entries[CUELIGHT_LANE_PORT_RECORD_COUNT] = {};  // in each record buffer
 
     uint8_t *done(uint32_t sequence) const {
@@ -275,11 +275,16 @@ class Twin {
         if (!issue(write_request(entry + CUELIGHT_COMPLETION_BATCH_DONE, sequence))) return false;
         lane.outstanding.store(std::exchange(lane.ahead, 0), std::memory_order_relaxed);
         store32(lane.port + CUELIGHT_LANE_PORT_EXPECTED, next_sequence(sequence));
-        // Within a pass the next dispatch is there by the time the very next read is answered.
-        uint64_t head;
-        const uint32_t addr = poll(number) + CUELIGHT_POLL_DISPATCH + CUELIGHT_DISPATCH_HEAD;
-        if (!read_all(&addr, 1, &head)) return false;
-        return !head || head & CUELIGHT_DISPATCH_HEAD_FIRST_MASK || publish(lane, number, head);
+        // Within a pass the next dispatch is there by the time the very next read is answered. It may be of another pass
+        // than the one before.
+        const uint32_t addrs[] = {poll(number) + CUELIGHT_POLL_DISPATCH + CUELIGHT_DISPATCH_HEAD,
+                                  poll(number) + CUELIGHT_POLL_DISPATCH + CUELIGHT_DISPATCH_PASS};
+        uint64_t words[2];
+        if (!read_all(addrs, 2, words)) return false;
+        const uint64_t head = words[0];
+        if (!head || head & CUELIGHT_DISPATCH_HEAD_FIRST_MASK) return true;
+        lane.pass = words[1] & ~(UINT64_C(0xffff) << 48);
+        return publish(lane, number, head);
     }
 
     // Carries the dispatch in the poll head over, with its record if it is the first of its pass.
