@@ -100,13 +100,13 @@ class CommitKind(enum.IntEnum):
     """detail: index written to RETIRE_POP"""
 
     LOOP_POINT = 11
-    """lane: group, id: pass number"""
+    """lane: group, stage: pass, id: pass number"""
 
     ADVANCE = 12
     """lane: group, stage: seat, id, detail: [19:0] new start, [31] prompt complete, decodes from now on"""
 
     PLAN = 13
-    """lane: group, id: pass number, detail: decode rows"""
+    """lane: group, stage: pass, id: pass number, detail: [15:0] decode rows, [19:16] lanes of the group"""
 
     CHUNK = 14
     """lane: group, stage: seat, id, detail: [19:0] start, [29:20] rows (0: binds a seat that decodes), [30] last, [31]
@@ -116,7 +116,8 @@ class CommitKind(enum.IntEnum):
     """lane: group, stage: entries, id: pass number, detail: rows"""
 
     DISPATCH = 16
-    """lane, stage, id: sequence, detail: [15:0] rows, [27:16] decision cycles (saturated), [31:28] flags"""
+    """lane, stage, id: sequence, detail: [9:0] rows, [12:10] pass, [15:13] its group, [27:16] decision cycles
+    (saturated), [31:28] flags"""
 
     COMPLETE = 17
     """lane, stage, id: sequence"""
@@ -238,6 +239,9 @@ class Lane:
     BUSY_NS = 0x0018
     DEPTH = 0x0020
     DEPTH_RESET = 2
+    FIRST_STAGE = 0x0028
+    PIPELINE = 0x0030
+    PIPELINE_RESET = 1
     SIZE = 0x0040
 
 
@@ -262,6 +266,7 @@ class Tier:
     MIN_SEATS = 0x0000
     MIN_ROWS = 0x0008
     KV_FLOOR = 0x0010
+    SEAT_FLOOR = 0x0018
     SIZE = 0x0020
 
 
@@ -578,7 +583,7 @@ class IdentityCapabilities:
     stages: int = 0
     """Stages."""
     lanes: int = 0
-    """Lanes; group g is served by lane g."""
+    """Lanes, and lane groups."""
     tiers: int = 0
     """Tiers."""
     pages: int = 0
@@ -632,9 +637,9 @@ class LaneLaneStatus:
     offered: int = 0
     """It waits in the poll head."""
     in_pass: int = 0
-    """A pass is alive."""
+    """A pass of its group is alive."""
     resetting: int = 0
-    """The group is being reset."""
+    """Its group is being reset."""
     stage: int = 0
     """Stage of the oldest outstanding dispatch."""
 
@@ -866,9 +871,9 @@ class DispatchHead:
     buffer: int = 0
     """Record buffer."""
     first: int = 0
-    """First dispatch of its pass: the record is new."""
+    """First dispatch of its pass on the lane: the record is new."""
     last: int = 0
-    """Last dispatch of its pass."""
+    """Last dispatch of its pass on the lane."""
     samples: int = 0
     """Some row of the pass samples."""
     rows: int = 0
@@ -946,7 +951,7 @@ class BitmapUnitTail:
     """Stamp."""
 
     stamp: int = 0
-    """Low half of the sequence of the pass's first dispatch."""
+    """Low half of the sequence of the pass's first dispatch on the lane."""
 
     @classmethod
     def unpack(cls, value: int) -> Self:
@@ -1013,7 +1018,7 @@ class EntryTail:
     """Stamp."""
 
     stamp: int = 0
-    """Low half of the sequence of the pass's first dispatch."""
+    """Low half of the sequence of the pass's first dispatch on the lane."""
 
     @classmethod
     def unpack(cls, value: int) -> Self:

@@ -205,6 +205,9 @@ enum cuelight_commit_kind {
 #define CUELIGHT_LANE_BUSY_NS                           0x0018u
 #define CUELIGHT_LANE_DEPTH                             0x0020u
 #define CUELIGHT_LANE_DEPTH_RESET                       0x00000002u
+#define CUELIGHT_LANE_FIRST_STAGE                       0x0028u
+#define CUELIGHT_LANE_PIPELINE                          0x0030u
+#define CUELIGHT_LANE_PIPELINE_RESET                    0x00000001u
 
 /* Lane group */
 #define CUELIGHT_GROUP_SIZE                             0x0040u
@@ -244,6 +247,7 @@ enum cuelight_commit_kind {
 #define CUELIGHT_TIER_MIN_SEATS                         0x0000u
 #define CUELIGHT_TIER_MIN_ROWS                          0x0008u
 #define CUELIGHT_TIER_KV_FLOOR                          0x0010u
+#define CUELIGHT_TIER_SEAT_FLOOR                        0x0018u
 
 /* FIFOs */
 #define CUELIGHT_FIFO_SIZE                              0x003cu

@@ -101,13 +101,13 @@ class CommitKind(enum.IntEnum):
     """detail: index written to RETIRE_POP"""
 
     LOOP_POINT = 11
-    """lane: group, id: pass number"""
+    """lane: group, stage: pass, id: pass number"""
 
     ADVANCE = 12
     """lane: group, stage: seat, id, detail: [19:0] new start, [31] prompt complete, decodes from now on"""
 
     PLAN = 13
-    """lane: group, id: pass number, detail: decode rows"""
+    """lane: group, stage: pass, id: pass number, detail: [15:0] decode rows, [19:16] lanes of the group"""
 
     CHUNK = 14
     """lane: group, stage: seat, id, detail: [19:0] start, [29:20] rows (0: binds a seat that decodes), [30] last, [31]
@@ -117,7 +117,8 @@ class CommitKind(enum.IntEnum):
     """lane: group, stage: entries, id: pass number, detail: rows"""
 
     DISPATCH = 16
-    """lane, stage, id: sequence, detail: [15:0] rows, [27:16] decision cycles (saturated), [31:28] flags"""
+    """lane, stage, id: sequence, detail: [9:0] rows, [12:10] pass, [15:13] its group, [27:16] decision cycles
+    (saturated), [31:28] flags"""
 
     COMPLETE = 17
     """lane, stage, id: sequence"""
@@ -239,6 +240,9 @@ class Lane:
     BUSY_NS = 0x0018
     DEPTH = 0x0020
     DEPTH_RESET = 2
+    FIRST_STAGE = 0x0028
+    PIPELINE = 0x0030
+    PIPELINE_RESET = 1
     SIZE = 0x0040
 
 
@@ -263,6 +267,7 @@ class Tier:
     MIN_SEATS = 0x0000
     MIN_ROWS = 0x0008
     KV_FLOOR = 0x0010
+    SEAT_FLOOR = 0x0018
     SIZE = 0x0020
 
 
