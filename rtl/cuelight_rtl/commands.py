@@ -27,6 +27,7 @@ def execute_command(m: Module, hand: Hand) -> None:
         judge.offered_slot.eq(pages.offer[request.page].slot),
         judge.owner.eq(owner),
         judge.stage_count.eq(hand.core.stage_count),
+        judge.absorbed.eq(hand.lanes.pipelines.absorbed.bit_select(attr.group, 1)),
         judge.resetting.eq(hand.of(hand.seats, "resetting", attr.group)),
         judge.blocks_free.eq(hand.of(hand.seats, "blocks_free", attr.group)),
         judge.blocks_floor.eq(hand.core.kv_floor[attr.tier]),
@@ -106,13 +107,16 @@ def execute_command(m: Module, hand: Hand) -> None:
 
 def execute_stage_done(m: Module, hand: Hand) -> None:
     owner, id_ = hand.slots.owner, hand.request.command.id
-    awaited = hand.of(hand.dispatchers, "awaited", owner.group).bit_select(owner.seat[: hand.params.seat_bits], 1)
-    m.d.comb += hand.target.eq(owner.group)
+    seat = owner.seat[: hand.params.seat_bits]
+    awaited = Cat(
+        (group == owner.group) & lane.awaited.bit_select(seat, 1)
+        for group, lane in zip(hand.lanes.pipelines.owners, hand.lanes.dispatchers, strict=True)
+    )
     with m.If(names_owner(hand) & (owner.life == Life.RUNNING)):
         hand.own(m, life=Life.WAITING)
         report(m, hand.step, CommitKind.STAGE_DONE, id=id_)
-    with m.Elif(names_owner(hand) & (owner.life == Life.SEATED) & awaited):
-        hand.strobe(m, "report")
+    with m.Elif(names_owner(hand) & (owner.life == Life.SEATED) & awaited.any()):
+        m.d.comb += hand.reported.eq(awaited)
         report(m, hand.step, CommitKind.STAGE_DONE, id=id_)
     with m.Else():
         report(m, hand.step, CommitKind.STAGE_DONE_IGNORED, id=id_)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Signal
 
 from .commit import report
 from .hand import Hand, Job
@@ -29,26 +29,17 @@ def execute_config(m: Module, hand: Hand) -> None:
             with m.If(legal):
                 m.d.sync += hand.core.stage_count.eq(value)
         with m.Case(CONTROL + Control.GROUP_RESET):
-            m.d.comb += [hand.target.eq(value), legal.eq(value < hand.params.lanes)]
+            absorbed = hand.lanes.pipelines.absorbed.bit_select(value[:3], 1)
+            m.d.comb += [hand.target.eq(value), legal.eq((value < hand.params.lanes) & ~absorbed)]
             with m.If(legal):
-                hand.strobe(m, "reset_begin", "drop", "end")
+                hand.strobe(m, "reset_begin", "drop")
                 with m.If(hand.group == value):
                     m.d.sync += hand.job.eq(Job.NONE)
         with m.Default():
             # The tables stand 0x200 apart: lanes, groups, tiers.
             with m.Switch(offset[9:11]):
                 with m.Case(LANE >> 9 & 3):
-                    forming = (hand.job == Job.FORM) & (hand.group == index)
-                    alive = hand.of(hand.passes, "alive", index)
-                    in_pass = alive | hand.of(hand.dispatchers, "outstanding", index)
-                    sequence_legal = (value[:16] != 0) & (value[:16] != 0xFFFF)
-                    depth_legal = (value == 1) | (value == 2)
-                    names_depth = offset[:6] == Lane.DEPTH
-                    m.d.comb += [
-                        legal.eq(Mux(names_depth, depth_legal, sequence_legal) & ~in_pass & ~forming),
-                        hand.strobes["set_sequence"].eq(legal & ~names_depth),
-                        hand.strobes["set_depth"].eq(legal & names_depth),
-                    ]
+                    configure_lane(m, hand, legal)
                 with m.Case(TIER >> 9 & 3):
                     configure_tier(m, hand, legal)
                 with m.Default():
@@ -59,6 +50,29 @@ def execute_config(m: Module, hand: Hand) -> None:
         report(m, hand.step, CommitKind.GROUP_RESET, lane=value)
     with m.Else():
         report(m, hand.step, CommitKind.CONFIG, id=offset, detail=value)
+
+
+def configure_lane(m: Module, hand: Hand, legal: Signal) -> None:
+    offset, value = hand.request.offset, hand.request.value
+    index, pipelines = offset[6:9], hand.lanes.pipelines
+    group = Array(pipelines.owners)[index]
+    forming = (hand.job == Job.FORM) & (hand.group == group)
+    outstanding = hand.of(hand.lanes.dispatchers, "outstanding", index)
+    at_rest = ~hand.in_pass.bit_select(group, 1) & ~forming & ~outstanding
+    m.d.comb += [pipelines.lane.eq(index), pipelines.value.eq(value)]
+    with m.Switch(offset[:6]):
+        for register, strobe, condition in (
+            (Lane.SEQUENCE, hand.strobes["set_sequence"], (value[:16] != 0) & (value[:16] != 0xFFFF) & at_rest),
+            (Lane.DEPTH, hand.strobes["set_depth"], ((value == 1) | (value == 2)) & at_rest),
+            (
+                Lane.FIRST_STAGE,
+                pipelines.set_first_stage,
+                (value < hand.params.stages) & hand.of(hand.seats, "vacant", group),
+            ),
+            (Lane.PIPELINE, pipelines.set_pipeline, pipelines.legal),
+        ):
+            with m.Case(register):
+                m.d.comb += [legal.eq(condition), strobe.eq(condition)]
 
 
 def configure_group(m: Module, hand: Hand, legal: Signal) -> None:
@@ -87,6 +101,7 @@ def configure_tier(m: Module, hand: Hand, legal: Signal) -> None:
             (Tier.MIN_SEATS, hand.core.min_seats, hand.params.seats),
             (Tier.MIN_ROWS, hand.core.min_rows, ROWS_MAX),
             (Tier.KV_FLOOR, hand.core.kv_floor, 0xFFFF),
+            (Tier.SEAT_FLOOR, hand.core.seat_floor, hand.params.seats),
         ):
             with m.Case(register):
                 m.d.comb += legal.eq(value <= most)

@@ -20,10 +20,10 @@ from amaranth.lib.wiring import In, Out
 from .commands import execute_command, execute_credit, execute_park, execute_pop, execute_stage_done
 from .commit import CommitPort, report
 from .control import execute_config
-from .dispatch import Dispatcher
 from .encode import lowest
 from .forming import execute_bind, execute_chunk, weigh
 from .hand import Hand, Job, RequestKind, RequestPort, Step
+from .lanes import Lanes
 from .pages import Pages
 from .params import TIERS, Params
 from .queue import ListOp
@@ -61,7 +61,7 @@ WORK = {
 class Core(wiring.Component):
     """Carries out requests and background work (docs/device.md §3–§6)."""
 
-    def __init__(self, params: Params, pages: Pages, dispatchers: list[Dispatcher]) -> None:
+    def __init__(self, params: Params, pages: Pages, lanes: Lanes) -> None:
         self._params = params
         super().__init__(
             {
@@ -70,16 +70,18 @@ class Core(wiring.Component):
                 "stage_count": Out(8, init=params.stages),
                 "min_seats": Out(data.ArrayLayout(9, TIERS)),
                 "min_rows": Out(data.ArrayLayout(10, TIERS)),
+                "seat_floor": Out(data.ArrayLayout(9, TIERS)),
                 "kv_floor": Out(data.ArrayLayout(16, TIERS)),
                 "retired": Out(FifoRetireHead),
                 "step": Out(CommitPort()),
                 "idle": Out(1),
             }
         )
-        self._hand = Hand(params, self, pages, dispatchers)
+        self._hand = Hand(params, self, pages, lanes)
         self.slots = self._hand.slots
         self.seats = self._hand.seats
         self.passes = self._hand.passes
+        self.chunks = self._hand.chunks
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -15,13 +15,13 @@ __all__ = ["begin_form_step", "execute_bind", "execute_chunk", "prefilling", "we
 
 def begin_form_step(m: Module, hand: Hand) -> None:
     group, lists = hand.group, hand.lists
-    full = hand.of(hand.passes, "full", group)
+    full = hand.of(hand.passes, "full", hand.room)
     tier = lowest(m, hand.walk, "walk_tier")
-    with m.If(hand.of(hand.seats, "unbound_any", group) & hand.of(hand.passes, "may_bind", group) & ~full):
+    with m.If(hand.of(hand.seats, "unbound_any", group) & hand.budget.may_bind & ~full):
         hand.look_up(m, Step.BIND, "unbound_seat")
     with m.Elif(hand.walk.any() & ~full):
         m.d.comb += hand.reserve.eq(reserved(hand, tier))
-        with m.If(hand.of(hand.passes, "rows_at_hand", group)):
+        with m.If(hand.budget.rows_at_hand):
             m.d.sync += [hand.current.eq(Step.CHUNK), hand.walk_tier.eq(tier)]
             first = lists.heads[hand.prefilling_list(tier, group)]
             hand.fetch(m, Mux(hand.cursor_valid, hand.cursor, first))
@@ -35,9 +35,9 @@ def begin_form_step(m: Module, hand: Hand) -> None:
             hand.step,
             CommitKind.FORM,
             lane=group,
-            stage=hand.of(hand.passes, "count", group),
-            id=hand.of(hand.passes, "number", group),
-            detail=hand.of(hand.passes, "rows", group),
+            stage=hand.view("count"),
+            id=hand.view("number"),
+            detail=hand.view("rows"),
         )
 
 
@@ -48,8 +48,8 @@ def prefilling(hand: Hand, group: Value) -> Value:
 
 
 def reserved(hand: Hand, tier: Value) -> Value:
-    """Rows that chunks of ``tier`` leave to lower tiers with prompts to work on."""
-    busy = prefilling(hand, hand.group)
+    """Rows that chunks of ``tier`` leave to lower tiers with prompts to work on, if those may come along."""
+    busy = prefilling(hand, hand.group) & hand.tiers
     return sum(
         (Mux((tier < lower) & busy[lower], hand.core.min_rows[lower], 0) for lower in range(1, TIERS)), start=Const(0)
     )
@@ -77,7 +77,7 @@ def execute_bind(m: Module, hand: Hand) -> None:
 
 def execute_chunk(m: Module, hand: Hand) -> None:
     group, owner, work = hand.group, hand.slots.owner, hand.slots.work
-    grain = hand.of(hand.passes, "grain", group)
+    grain = hand.budget.grain
     rows, last = Signal(10), Signal()
     seat = owner.seat[: hand.params.seat_bits]
     here = hand.prefilling_list(hand.walk_tier, group)
@@ -87,10 +87,8 @@ def execute_chunk(m: Module, hand: Hand) -> None:
         rows.eq(Mux(last, work.rest, grain)),
     ]
     left_out = Signal()
-    m.d.comb += left_out.eq(
-        hand.of(hand.seats, "marked", group).bit_select(seat, 1)
-        | hand.of(hand.seats, "parked", group).bit_select(seat, 1)
-    )
+    traits = [hand.of(hand.seats, name, group).bit_select(seat, 1) for name in ("marked", "parked", "busy")]
+    m.d.comb += left_out.eq(Cat(traits).any())
     with m.If(~left_out & (grain == 0)):
         end_turn(m, hand, hand.walk_tier)
     with m.Else():
@@ -112,17 +110,17 @@ def write_chunk(m: Module, hand: Hand, *, rows: Value | int, last: Value | int) 
     bound = hand.of(hand.seats, "bound", group).bit_select(seat, 1)
     first = work.fresh if isinstance(rows, Value) else Const(0)
     m.d.comb += [seats.seat.eq(seat) for seats in hand.seats]
-    for pass_ in hand.passes:
-        m.d.comb += [
-            pass_.chunk.slot.eq(hand.slot),
-            pass_.chunk.epoch.eq(owner.epoch),
-            pass_.chunk.start.eq(work.start),
-            pass_.chunk.seat.eq(seat),
-            pass_.chunk.rows.eq(rows),
-            pass_.chunk.first.eq(first),
-            pass_.chunk.last.eq(last),
-            pass_.chunk.bind.eq(~bound),
-        ]
+    chunk = hand.chunks.chunk
+    m.d.comb += [
+        chunk.slot.eq(hand.slot),
+        chunk.epoch.eq(owner.epoch),
+        chunk.start.eq(work.start),
+        chunk.seat.eq(seat),
+        chunk.rows.eq(rows),
+        chunk.first.eq(first),
+        chunk.last.eq(last),
+        chunk.bind.eq(~bound),
+    ]
     report(
         m,
         hand.step,

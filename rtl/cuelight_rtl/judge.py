@@ -47,6 +47,7 @@ class Judge(wiring.Component):
                 "offered_slot": In(16),
                 "owner": In(Owner),
                 "stage_count": In(8),
+                "absorbed": In(1),
                 "resetting": In(1),
                 "blocks_free": In(16),
                 "blocks_floor": In(16),
@@ -108,7 +109,9 @@ class Judge(wiring.Component):
             decide(Verdict.ADMIT_MANUAL)
         with m.Elif((stage != 0) | (self.stage_count < LEAST_STAGES)):
             reject(RejectReason.UNKNOWN_STAGE)
-        with m.Elif((attr.group >= self._params.lanes) | (attr.rows == 0) | (attr.start + attr.rows >= 1 << 20)):
+        with m.Elif(
+            (attr.group >= self._params.lanes) | self.absorbed | (attr.rows == 0) | (attr.start + attr.rows >= 1 << 20)
+        ):
             reject(RejectReason.BAD_ATTRIBUTE)
         with m.Elif(self.resetting):
             reject(RejectReason.GROUP_RESETTING)

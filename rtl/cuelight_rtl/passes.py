@@ -1,14 +1,16 @@
-"""The pass of a lane group: which seats are in it, its chunks, its rows."""
+"""The passes of the lane groups: which seats are in them, their chunks, their rows.
 
-from amaranth.hdl import Module, Mux, Signal
+A pass lives in a room. Rooms are numbered: one for each lane, which holds pass 0 of the lane's own group, or pass k of
+the pipeline that the lane is the k-th of; then one for each lane's second pass.
+"""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from .params import ENTRIES, Params
 
-__all__ = ["Chunk", "Pass"]
-
-SMALLEST_CHUNK = 8
+__all__ = ["Chunk", "Chunks", "Pass", "PassView"]
 
 
 class Chunk(data.StructLayout):
@@ -29,146 +31,148 @@ class Chunk(data.StructLayout):
         )
 
 
-class Pass(wiring.Component):
-    """A group's pass, from PLAN to the end of its loop point (docs/device.md §6).
+class Chunks(wiring.Component):
+    """The entries of all passes.
 
-    ``grain`` is the most rows the next chunk may have: the largest power of two that leaves ``reserve`` rows and whose
-    cost, at ``row_cost`` a row, is within the pass's budget; 0 if there is none. ``rows_at_hand`` says whether the
-    rows alone allow a chunk. ``entry`` shows the chunk ``select`` one cycle later, for the scheduler's own use;
-    ``shown`` likewise ``show`` for the poll window.
+    ``entry`` shows entry ``select`` of the pass in ``room`` one cycle later, for the scheduler's own use; ``shown``
+    likewise ``show`` of ``show_room`` for the poll window. ``add`` writes ``chunk`` to place ``count`` of ``room``.
     """
 
     def __init__(self, params: Params) -> None:
         self._params = params
-        seats = params.seats
-        count = range(seats + 1)
         chunk = Chunk(params)
+        rooms, places = range(2 * params.lanes), range(ENTRIES)
         super().__init__(
             {
-                "plan": In(1),
-                "decoding": In(seats),
-                "awake_count": In(count),
-                "unbound_count": In(count),
-                "row_limit": In(10),
-                "cost_limit": In(32),
-                "decode_cost": In(16),
-                "reserve": In(12),
-                "row_cost": In(27),
+                "room": In(rooms),
                 "add": In(1),
+                "count": In(places),
                 "chunk": In(chunk),
-                "form": In(1),
-                "end": In(1),
-                "finish": In(1),
-                "finish_seats": In(seats),
-                "alive": Out(1),
-                "number": Out(32),
-                "decode": Out(seats),
-                "members": Out(seats),
-                "sampled": Out(seats),
-                "finished": Out(seats),
-                "rows": Out(10),
-                "count": Out(range(ENTRIES + 1)),
-                "binds": Out(1),
-                "samples": Out(1),
-                "full": Out(1),
-                "may_bind": Out(1),
-                "empty": Out(1),
-                "rows_at_hand": Out(1),
-                "grain": Out(10),
-                "select": In(range(ENTRIES)),
+                "select": In(places),
                 "entry": Out(chunk),
-                "show": In(range(ENTRIES)),
+                "show_room": In(rooms),
+                "show": In(places),
                 "shown": Out(chunk),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.chunk_ram = ram = memory.Memory(shape=Chunk(self._params), depth=ENTRIES, init=[])
+        depth = 2 * self._params.lanes * ENTRIES
+        m.submodules.ram = ram = memory.Memory(shape=Chunk(self._params), depth=depth, init=[])
         write, entry_read, shown_read = ram.write_port(), ram.read_port(), ram.read_port()
         m.d.comb += [
             write.en.eq(self.add),
-            write.addr.eq(self.count),
+            write.addr.eq(Cat(self.count, self.room)),
             write.data.eq(self.chunk),
-            entry_read.addr.eq(self.select),
-            shown_read.addr.eq(self.show),
+            entry_read.addr.eq(Cat(self.select, self.room)),
+            shown_read.addr.eq(Cat(self.show, self.show_room)),
             self.entry.eq(entry_read.data),
             self.shown.eq(shown_read.data),
         ]
-        self._keep_budgets(m)
-        self._keep_members(m)
         return m
 
-    def _keep_budgets(self, m: Module) -> None:
-        row_budget, cost_budget = Signal(10), Signal(32)
-        spent_rows, spent_cost = Signal(10), Signal(27)
-        at_hand = Signal(10)
-        fits = Signal(10)
-        m.d.comb += [
-            self.full.eq(self.count == ENTRIES),
-            self.empty.eq((self.count == 0) & (self.rows == 0)),
-            at_hand.eq(Mux(row_budget > self.reserve, row_budget - self.reserve, 0)),
-            self.rows_at_hand.eq((at_hand >= SMALLEST_CHUNK) | self.empty),
-            fits[3].eq(((at_hand >= SMALLEST_CHUNK) & (self.row_cost << 3 <= cost_budget)) | self.empty),
-        ]
-        for bit in range(4, 10):
-            m.d.comb += fits[bit].eq((at_hand >= 1 << bit) & (self.row_cost << bit <= cost_budget))
-        for bit in range(3, 10):
-            m.d.comb += self.grain[bit].eq(fits[bit] & ~fits[bit + 1 :].any())
 
-        # The cost of a chunk takes a cycle of its own; the next one is weighed later.
-        cost = spent_rows * spent_cost
-        m.d.sync += spent_rows.eq(0)
-        with m.If(spent_rows != 0):
-            m.d.sync += cost_budget.eq(Mux(cost_budget > cost, cost_budget - cost, 0))
-        with m.If(self.plan):
-            decode_cost = self.awake_count * self.decode_cost
-            m.d.sync += [
-                row_budget.eq(self.row_limit - self.awake_count),
-                cost_budget.eq(Mux(self.cost_limit > decode_cost, self.cost_limit - decode_cost, 0)),
-            ]
-        with m.If(self.add):
-            m.d.sync += [
-                row_budget.eq(row_budget - self.chunk.rows),
-                spent_rows.eq(self.chunk.rows),
-                spent_cost.eq(self.row_cost),
-            ]
+class PassView(wiring.Signature):
+    """A pass as lanes see it.
 
-    def _keep_members(self, m: Module) -> None:
-        one = Signal(self._params.seats)
-        # Rows are set aside for seats that wait at PLAN; one credited later has none of its own.
-        to_bind = Signal.like(self.unbound_count)
-        m.d.comb += self.may_bind.eq(to_bind != 0)
+    ``index`` is its k in its group; with ``turned`` it names the record buffer. ``count`` are the entries.
+    """
+
+    def __init__(self, params: Params) -> None:
+        super().__init__(
+            {
+                "number": Out(32),
+                "index": Out(3),
+                "turned": Out(1, init=1),
+                "rows": Out(10),
+                "count": Out(range(ENTRIES + 1)),
+                "samples": Out(1),
+                "members": Out(params.seats),
+            }
+        )
+
+
+class Pass(wiring.Component):
+    """A pass, from PLAN to the end of its loop point (docs/device.md §6).
+
+    ``busy`` are its members while it is alive, up to its loop point; ``leaving`` and
+    ``sampling`` are those reported finished, and those that sampled, in its loop point.
+    """
+
+    def __init__(self, params: Params) -> None:
+        self._params = params
+        seats = params.seats
+        super().__init__(
+            {
+                "plan": In(1),
+                "plan_number": In(32),
+                "decoding": In(seats),
+                "decode_rows": In(range(seats + 1)),
+                "add": In(1),
+                "chunk": In(Chunk(params)),
+                "form": In(1),
+                "loop": In(1),
+                "end": In(1),
+                "drop": In(1),
+                "finish": In(1),
+                "finish_seats": In(seats),
+                "view": Out(PassView(params)),
+                "alive": Out(1),
+                "decode": Out(seats),
+                "busy": Out(seats),
+                "leaving": Out(seats),
+                "sampling": Out(seats),
+                "binds": Out(1),
+                "full": Out(1),
+                "empty": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        view, seats = self.view, self._params.seats
+        looping = Signal()
+        sampled, finished, one = Signal(seats), Signal(seats), Signal(seats)
         decodes = self.chunk.rows == 0
-        m.d.comb += one.eq(1 << self.chunk.seat)
+        m.d.comb += [
+            one.eq(1 << self.chunk.seat),
+            self.full.eq(view.count == ENTRIES),
+            self.empty.eq((view.count == 0) & (view.rows == 0)),
+            self.busy.eq(Mux(self.alive & ~looping, view.members, 0)),
+            self.leaving.eq(Mux(looping, finished, 0)),
+            self.sampling.eq(Mux(looping, sampled, 0)),
+        ]
         with m.If(self.plan):
-            awake = self.awake_count - self.unbound_count
             m.d.sync += [
-                self.number.eq(self.number + 1),
-                to_bind.eq(self.unbound_count),
+                view.turned.eq(~view.turned),
+                view.number.eq(self.plan_number),
+                view.rows.eq(self.decode_rows),
+                view.count.eq(0),
+                view.samples.eq(self.decode_rows != 0),
+                view.members.eq(self.decoding),
                 self.decode.eq(self.decoding),
-                self.members.eq(self.decoding),
-                self.sampled.eq(self.decoding),
-                self.rows.eq(awake),
-                self.count.eq(0),
                 self.binds.eq(0),
-                self.samples.eq(awake != 0),
-                self.finished.eq(0),
+                sampled.eq(self.decoding),
+                finished.eq(0),
             ]
         with m.If(self.add):
             m.d.sync += [
-                self.members.eq(self.members | one),
-                self.rows.eq(self.rows + Mux(decodes, 1, self.chunk.rows)),
-                self.count.eq(self.count + 1),
+                view.members.eq(view.members | one),
+                view.rows.eq(view.rows + Mux(decodes, Const(1), self.chunk.rows)),
+                view.count.eq(view.count + 1),
                 self.binds.eq(self.binds | self.chunk.bind),
             ]
             with m.If(decodes):
-                m.d.sync += [self.decode.eq(self.decode | one), to_bind.eq(to_bind - 1)]
+                m.d.sync += self.decode.eq(self.decode | one)
             with m.If(decodes | self.chunk.last):
-                m.d.sync += [self.sampled.eq(self.sampled | one), self.samples.eq(1)]
+                m.d.sync += [sampled.eq(sampled | one), view.samples.eq(1)]
         with m.If(self.form):
-            m.d.sync += self.alive.eq(self.rows != 0)
+            m.d.sync += self.alive.eq(view.rows != 0)
         with m.If(self.finish):
-            m.d.sync += self.finished.eq(self.finished | (self.finish_seats & self.members))
-        with m.If(self.end):
-            m.d.sync += [self.alive.eq(0), self.finished.eq(0)]
+            m.d.sync += finished.eq(finished | (self.finish_seats & view.members))
+        with m.If(self.loop):
+            m.d.sync += looping.eq(1)
+        with m.If(self.end | self.drop):
+            m.d.sync += [self.alive.eq(0), looping.eq(0)]
+        return m

@@ -6,14 +6,14 @@ A read is answered three cycles after its acceptance; reads alone flow at one a 
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Signal, Value, ValueLike
+from amaranth.hdl import Array, Cat, Const, Module, Signal, Value, ValueLike
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from . import regmap
 from .core import Core
-from .dispatch import Dispatcher
 from .hand import RequestKind, RequestPort
+from .lanes import Lanes
 from .pages import Pages
 from .params import PAGES, TIERS, Params
 from .record import BITMAP_WORDS, record_word
@@ -48,7 +48,7 @@ class Registers(wiring.Component):
         params: Params,
         core: Core,
         pages: Pages,
-        dispatchers: list[Dispatcher],
+        lanes: Lanes,
         trace: Trace,
         rejects: Rejects,
         counters: Counters,
@@ -57,7 +57,7 @@ class Registers(wiring.Component):
         self._params = params
         self._core = core
         self._pages = pages
-        self._dispatchers = dispatchers
+        self._lanes = lanes
         self._trace = trace
         self._rejects = rejects
         self._counters = counters
@@ -103,23 +103,29 @@ class Registers(wiring.Component):
         # Reads: block RAM behind the poll window is read in the first cycle, the answer chosen in the second.
         reading, read_address = Signal(), Signal(16)
         answer = Signal(64)
-        for pass_ in core.passes:
-            m.d.comb += pass_.show.eq((address[3:9] - BITMAP_WORDS)[1:])
+        room, known = Signal(range(len(core.passes))), Signal()
+        read_room, read_known = Signal.like(room), Signal()
+        for index, lane in enumerate(self._lanes.dispatchers):
+            with m.If(address[10:13] == index):
+                m.d.comb += [room.eq(Array(lane.rooms)[lane.offered_pass]), known.eq(lane.offered)]
+        m.d.comb += [core.chunks.show_room.eq(room), core.chunks.show.eq((address[3:9] - BITMAP_WORDS)[1:])]
         m.d.sync += [
             reading.eq(valid & ~write),
             read_address.eq(address),
+            read_room.eq(room),
+            read_known.eq(known),
             bus.answer_valid.eq(reading),
             bus.answer.eq(answer),
         ]
         with m.If(reading):
-            self._decode_read(m, read_address, answer)
+            self._decode_read(m, read_address, read_room, read_known, answer)
         m.d.comb += self.idle.eq(~valid & ~reading & ~bus.answer_valid & ~request.valid)
         return m
 
     # -------------------------------------------------------------------------------------------- writes
 
     def _decode_write(self, m: Module, address: Signal, payload: Signal, strobe: Signal) -> None:
-        pages, lanes, request = self._pages, self._params.lanes, self.request
+        pages, request = self._pages, self.request
         low, high = strobe[:4].all(), strobe[4:].all()
 
         def ask(kind: RequestKind) -> None:
@@ -161,7 +167,7 @@ class Registers(wiring.Component):
                         m.d.comb += self._rejects.pop.eq(1)
                     with m.Case(regmap.FIFO + regmap.Fifo.TRACE_POP):
                         m.d.comb += self._trace.pop.eq(1)
-        for index, lane in enumerate(self._dispatchers[:lanes]):
+        for index, lane in enumerate(self._lanes.dispatchers):
             here = address[10:13] == index
             completion = here & (address[13:] == regmap.COMPLETION >> 13)
             poll = here & (address[13:] == regmap.POLL >> 13)
@@ -184,7 +190,7 @@ class Registers(wiring.Component):
             *(
                 regmap.LANE + regmap.LANE_STRIDE * i + offset
                 for i in range(self._params.lanes)
-                for offset in (lane.SEQUENCE, lane.DEPTH)
+                for offset in (lane.SEQUENCE, lane.DEPTH, lane.FIRST_STAGE, lane.PIPELINE)
             ),
             *(
                 regmap.GROUP + regmap.GROUP_STRIDE * i + offset
@@ -197,13 +203,13 @@ class Registers(wiring.Component):
             *(
                 regmap.TIER + regmap.TIER_STRIDE * i + offset
                 for i in range(TIERS)
-                for offset in (tier.MIN_SEATS, tier.MIN_ROWS, tier.KV_FLOOR)
+                for offset in (tier.MIN_SEATS, tier.MIN_ROWS, tier.KV_FLOOR, tier.SEAT_FLOOR)
             ),
         ]
 
     # --------------------------------------------------------------------------------------------- reads
 
-    def _decode_read(self, m: Module, address: Signal, answer: Signal) -> None:
+    def _decode_read(self, m: Module, address: Signal, shown: Signal, known: Signal, answer: Signal) -> None:
         words: dict[int, list[Value]] = {}
         for offset, value in self._readable().items():
             width = 64 if len(value) > 32 else 32
@@ -212,7 +218,7 @@ class Registers(wiring.Component):
             for half in range(width // 32):
                 halves[(offset >> 2 & 1) + half] = padded[32 * half : 32 * half + 32]
         with m.If(address[13:] == regmap.POLL >> 13):
-            self._read_poll(m, address, answer)
+            self._read_poll(m, address, shown, known, answer)
         with m.Else():
             with m.Switch(address):
                 for offset, halves in words.items():
@@ -249,13 +255,15 @@ class Registers(wiring.Component):
         values[regmap.CONTROL + regmap.Control.PAGE_ENABLE] = pages.enable
         values[regmap.CONTROL + regmap.Control.STAGE_COUNT] = core.stage_count
 
-        for index, lane in enumerate(self._dispatchers):
+        for index, lane in enumerate(self._lanes.dispatchers):
             base = regmap.LANE + regmap.LANE_STRIDE * index
             values[base + regmap.Lane.LANE_STATUS] = lane.status
             values[base + regmap.Lane.SEQUENCE] = lane.sequence
-            values[base + regmap.Lane.PASS] = core.passes[index].number
+            values[base + regmap.Lane.PASS] = core.seats[index].number
             values[base + regmap.Lane.BUSY_NS] = lane.busy_ns
             values[base + regmap.Lane.DEPTH] = lane.depth
+            values[base + regmap.Lane.FIRST_STAGE] = self._lanes.pipelines.first_stages[index]
+            values[base + regmap.Lane.PIPELINE] = self._lanes.pipelines.lengths[index]
             seats = core.seats[index]
             base = regmap.GROUP + regmap.GROUP_STRIDE * index
             values[base + regmap.Group.SEATS] = seats.limit
@@ -278,6 +286,7 @@ class Registers(wiring.Component):
             values[base + regmap.Tier.MIN_SEATS] = core.min_seats[tier]
             values[base + regmap.Tier.MIN_ROWS] = core.min_rows[tier]
             values[base + regmap.Tier.KV_FLOOR] = core.kv_floor[tier]
+            values[base + regmap.Tier.SEAT_FLOOR] = core.seat_floor[tier]
 
         fifo, trace = regmap.Fifo, self._trace
         values[regmap.FIFO + fifo.REJECT_HEAD] = self._rejects.head
@@ -306,21 +315,24 @@ class Registers(wiring.Component):
             values[regmap.COUNTERS + offset] = value
         return {offset: Value.cast(value) for offset, value in values.items()}
 
-    def _read_poll(self, m: Module, address: Signal, answer: Signal) -> None:
-        for index, lane in enumerate(self._dispatchers):
-            pass_ = self._core.passes[index]
+    def _read_poll(self, m: Module, address: Signal, shown: Signal, known: Signal, answer: Signal) -> None:
+        """The poll window of a lane; ``shown`` is the pass whose entries were read, where ``known``."""
+        passes, chunks = self._core.passes, self._core.chunks
+        stamp = Signal(16)
+        record = record_word(
+            m,
+            address[3:9],
+            decode=Array(pass_.decode for pass_ in passes)[shown],
+            chunk=chunks.shown,
+            count=Array(pass_.view.count for pass_ in passes)[shown],
+            stamp=stamp,
+        )
+        for index, lane in enumerate(self._lanes.dispatchers):
             with m.If(address[10:13] == index):
+                m.d.comb += stamp.eq(lane.stamp)
                 with m.If(address[9]):
-                    word = record_word(
-                        m,
-                        address[3:9],
-                        decode=pass_.decode,
-                        chunk=pass_.shown,
-                        count=pass_.count,
-                        stamp=lane.stamp,
-                    )
-                    with m.If(pass_.alive):
-                        m.d.comb += answer.eq(word)
+                    with m.If(known):
+                        m.d.comb += answer.eq(record)
                 with m.Else():
                     with m.Switch(address[:9]):
                         for offset, value in (

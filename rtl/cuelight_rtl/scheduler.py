@@ -7,21 +7,23 @@ judge         the rules a command is held against
 core          atomic steps on slots: commands, retirements, seating, forming passes
 slots, queue  what is known of each slot, and the lists through them
 seats         a lane group's seats, configuration and KV credit
-passes        the pass of a group: members, chunks, budget
-dispatch      a lane: stages, sequences, completions
+passes        the passes of the groups: members, chunks
+budget        what the pass that is being formed may still take in
+lanes         passes on their way through the stages, and the lanes' dispatches
 trace         event trace, reject FIFO, counters
 ============  =======================================================================
 """
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from .commit import CommitPort, connect_step
 from .core import Core
 from .dispatch import Dispatcher
+from .lanes import Lanes
 from .pages import Pages
 from .params import Params
 from .registers import Bus, Registers
@@ -71,15 +73,14 @@ class Scheduler(wiring.Component):
         m = Module()
         params = self._params
         m.submodules.pages = pages = Pages(params)
-        lanes = [Dispatcher(params, index) for index in range(params.lanes)]
-        for index, lane in enumerate(lanes):
-            m.submodules[f"lane_{index}"] = lane
-        m.submodules.core = core = Core(params, pages, lanes)
+        m.submodules.lanes = all_lanes = Lanes(params)
+        lanes = all_lanes.dispatchers
+        m.submodules.core = core = Core(params, pages, all_lanes)
         m.submodules.trace = trace = Trace([2, 4] + [2] * params.lanes)
         m.submodules.rejects = rejects = Rejects()
         m.submodules.counters = counters = Counters(params)
         m.submodules.registers = registers = Registers(
-            params, core, pages, lanes, trace, rejects, counters, self._rtl_hash
+            params, core, pages, all_lanes, trace, rejects, counters, self._rtl_hash
         )
 
         connect(m, flipped(self.bus), registers.bus)
@@ -89,12 +90,13 @@ class Scheduler(wiring.Component):
         connect_step(m, core.step, rejects.step, counters.core)
         for index, lane in enumerate(lanes):
             connect_step(m, lane.step, counters.lanes[index])
-            m.d.comb += [counters.decision_cycles[index].eq(lane.decision_cycles), lane.time_ns.eq(self.time_ns)]
+            m.d.comb += counters.decision_cycles[index].eq(lane.decision_cycles)
         self._connect_trace(m, trace, core, lanes)
         m.d.comb += [
             pages.swept.eq(core.slots.swept),
             pages.sweep.eq(core.slots.sweep),
             trace.time_ns.eq(self.time_ns),
+            all_lanes.time_ns.eq(self.time_ns),
             registers.time_ns.eq(self.time_ns),
             registers.boot_nonce.eq(self.boot_nonce),
             counters.reject_lost.eq(rejects.lost),
@@ -108,12 +110,7 @@ class Scheduler(wiring.Component):
             self.trace_payload.eq(trace.payload),
             trace.take.eq(self.trace_take),
         ]
-        active = Cat(lane.active for lane in lanes).any()
-        at_rest = Signal()
-        m.d.comb += [
-            at_rest.eq(core.idle & registers.idle & trace.idle & pages.settled & ~active),
-            self.idle.eq(at_rest),
-        ]
+        m.d.comb += self.idle.eq(core.idle & registers.idle & trace.idle & pages.settled & ~all_lanes.active)
         return m
 
     def _connect_trace(self, m: Module, trace: Trace, core: Core, lanes: list[Dispatcher]) -> None:

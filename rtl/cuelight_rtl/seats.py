@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -35,12 +35,20 @@ class Seats(wiring.Component):
     Strobes act on ``seat`` in this cycle. The summaries (``…_any``, ``…_seat``) are registered: they are right one
     cycle after the bitmaps changed.
 
-    ``awake_count`` counts the decoding seats that are not parked, ``unbound_count`` those of them that no entry has
-    bound yet. ``victim`` is the seat that the highest tier in ``waiting`` would take.
+    ``busy`` are the seats in passes alive, but for a pass in its loop point, where ``finished`` and ``sampled`` are its
+    seats reported finished, and those that sampled. A seat decodes in the pass that ``shares`` tells from the
+    seat's low bits: bit r stands for seats that are r modulo ``longest``, the group's longest possible pipeline. Of the
+    decoding seats in ``shares`` that are not parked ``awake_count`` is the number, and ``unbound_count`` that of those
+    which no entry has bound yet. ``victim`` is the seat that the highest eager tier in ``waiting`` would take.
+    ``hungry`` tiers have fewer seats than their minimum; ``welcome`` ones are given a free seat, ``eager``
+    ones would be if one more were free.
+    ``along`` are those that an entry has bound. ``prompts``: somebody could bring a chunk; ``above``: tiers above all
+    those in ``busy``; ``urgent``: one of them could bring a chunk; ``decoders``: for each r, somebody could decode.
     """
 
-    def __init__(self, params: Params) -> None:
+    def __init__(self, params: Params, longest: int) -> None:
         self._params = params
+        self._longest = longest
         seats, bits = params.seats, params.seat_bits
         count = range(seats + 1)
         super().__init__(
@@ -53,6 +61,9 @@ class Seats(wiring.Component):
                 "take_stepped": In(1),
                 **{strobe: In(1) for strobe in SET},
                 "loop_end": In(1),
+                "plan": In(1),
+                "shares": In(longest),
+                "busy": In(seats),
                 "sampled": In(seats),
                 "finished": In(seats),
                 "enqueue": In(1),
@@ -61,6 +72,7 @@ class Seats(wiring.Component):
                 "take_back": In(1),
                 "waiting": In(TIERS),
                 "min_seats": In(data.ArrayLayout(9, TIERS)),
+                "seat_floor": In(data.ArrayLayout(9, TIERS)),
                 "reset_begin": In(1),
                 "reset_end": In(1),
                 "credit_take": In(1),
@@ -83,6 +95,13 @@ class Seats(wiring.Component):
                 **{f"{name}_any": Out(1) for name in ("free", "leaving", "parking", "unbound", "victim")},
                 **{f"{name}_seat": Out(bits) for name in ("free", "leaving", "parking", "unbound", "victim")},
                 "hungry": Out(TIERS),
+                "welcome": Out(TIERS),
+                "prompts": Out(1),
+                "above": Out(TIERS),
+                "urgent": Out(1),
+                "decoders": Out(longest),
+                "along": Out(seats),
+                "number": Out(32),
                 "vacant": Out(1),
                 "resting": Out(1),
                 "limit": Out(count, init=seats),
@@ -94,6 +113,7 @@ class Seats(wiring.Component):
                 "chunk_cost": Out(32),
             }
         )
+        self._eager = Signal(TIERS)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -129,21 +149,31 @@ class Seats(wiring.Component):
         with m.If(self.loop_end):
             m.d.sync += self.parking.eq(self.parking | (self.stepped & self.sampled & self.seated))
 
-        for count, *names in (
-            (self.seated_count, "seated"),
-            (self.decoding_count, "decoding"),
-            (self.parked_count, "parked"),
-            (self.awake_count, "decoding", "~parked"),
-            (self.unbound_count, "decoding", "~parked", "~bound"),
-        ):
+        def keep_count(count: Signal, *names: str, here: Value | int = 1) -> None:
             counted, counts = (
                 Cat(~of[name[1:]] if name[0] == "~" else of[name] for name in names).all() for of in (now, after)
             )
-            with m.If(counts & ~counted):
+            with m.If(counts & ~counted & here):
                 m.d.sync += count.eq(count + 1)
-            with m.Elif(~counts & counted):
+            with m.Elif(~counts & counted & here):
                 m.d.sync += count.eq(count - 1)
 
+        keep_count(self.seated_count, "seated")
+        keep_count(self.decoding_count, "decoding")
+        keep_count(self.parked_count, "parked")
+        for total, *names in (
+            (self.awake_count, "decoding", "~parked"),
+            (self.unbound_count, "decoding", "~parked", "~bound"),
+        ):
+            counts = [Signal.like(total, name=f"{total.name}_{share}") for share in range(self._longest)]
+            for share, count in enumerate(counts):
+                keep_count(count, *names, here=self.seat % self._longest == share)
+            m.d.comb += total.eq(
+                sum((Mux(self.shares[share], count, 0) for share, count in enumerate(counts)), start=Const(0))
+            )
+
+        free = Signal.like(self.limit)
+        m.d.comb += free.eq(self.limit - self.seated_count)
         tier_seats = [Signal(seats, name=f"tier_{tier}") for tier in range(TIERS)]
         tier_counts = [Signal(range(seats + 1), name=f"tier_count_{tier}") for tier in range(TIERS)]
         for tier, (bitmap, count) in enumerate(zip(tier_seats, tier_counts, strict=True)):
@@ -151,7 +181,11 @@ class Seats(wiring.Component):
                 m.d.sync += [bitmap.eq(bitmap | one), count.eq(count + 1)]
             with m.Elif(self.leave & ((bitmap & one) != 0)):
                 m.d.sync += [bitmap.eq(bitmap & ~one), count.eq(count - 1)]
-            m.d.comb += self.hungry[tier].eq(count < self.min_seats[tier])
+            m.d.comb += [
+                self.hungry[tier].eq(count < self.min_seats[tier]),
+                self.welcome[tier].eq(self.hungry[tier] | (free > self.seat_floor[tier])),
+                self._eager[tier].eq((self.hungry[tier] & (free == 0)) | (free == self.seat_floor[tier])),
+            ]
         self._tier_counts = tier_counts
         return tier_seats
 
@@ -160,16 +194,18 @@ class Seats(wiring.Component):
         everyone = Const((1 << seats) - 1, seats)
         below_limit = Signal(seats, init=everyone.value)
         m.d.sync += below_limit.eq(everyone >> (seats - self.limit)[: len(self.limit)])
+        sharing = self.shares.replicate(seats // self._longest)
+        wanting = self.waiting & self._eager
         yielding = [
-            Mux(self.waiting[:tier].any() & (self._tier_counts[tier] > self.min_seats[tier]), tier_seats[tier], 0)
+            Mux(wanting[:tier].any() & (self._tier_counts[tier] > self.min_seats[tier]), tier_seats[tier], 0)
             for tier in range(1, TIERS)
         ]
         sets = {
             "free": ~self.seated & below_limit,
-            "leaving": self.seated & Mux(self.resetting, everyone, self.marked | self.finished),
-            "parking": self.parking,
-            "unbound": self.decoding & ~self.bound & ~self.parked & ~self.marked,
-            "victim": yielding[0] | yielding[1] | yielding[2],
+            "leaving": self.seated & Mux(self.resetting, everyone, (self.marked | self.finished) & ~self.busy),
+            "parking": self.parking & ~self.busy,
+            "unbound": self.decoding & ~self.bound & ~self.parked & ~self.marked & sharing,
+            "victim": (yielding[0] | yielding[1] | yielding[2]) & ~self.busy,
         }
         for name, value in sets.items():
             bitmap = Signal(seats, name=f"{name}_seats")
@@ -178,6 +214,22 @@ class Seats(wiring.Component):
                 getattr(self, f"{name}_any").eq(bitmap != 0),
                 getattr(self, f"{name}_seat").eq(lowest(m, bitmap, name)),
             ]
+        m.d.comb += self.along.eq(self.decoding & self.bound & ~self.parked & sharing)
+        loose, prompts = Signal(seats), Signal(seats)
+        m.d.comb += [
+            loose.eq(self.seated & ~self.parked & ~self.busy),
+            prompts.eq(loose & ~self.decoding & ~self.marked),
+        ]
+        prompting = Cat((prompts & of_tier) != 0 for of_tier in tier_seats)
+        running = Cat((self.busy & of_tier) != 0 for of_tier in tier_seats)
+        decoders = loose & self.decoding
+        above = Cat(~running[: tier + 1].any() for tier in range(TIERS))
+        m.d.sync += [
+            self.prompts.eq(prompts != 0),
+            self.above.eq(above),
+            self.urgent.eq((prompting & above) != 0),
+            self.decoders.eq(Cat(decoders[share :: self._longest].any() for share in range(self._longest))),
+        ]
 
     def _keep_budgets(self, m: Module) -> None:
         m.d.sync += [
@@ -188,6 +240,8 @@ class Seats(wiring.Component):
             self.vacant.eq((self.queued_count == 0) & (self.seated_count == 0) & (self.aside_count == 0)),
             self.resting.eq((self.queued_count == 0) & (self.seated_count == self.parked_count)),
         ]
+        with m.If(self.plan):
+            m.d.sync += self.number.eq(self.number + 1)
         with m.If(self.reset_begin):
             m.d.sync += self.resetting.eq(1)
         with m.Elif(self.reset_end):

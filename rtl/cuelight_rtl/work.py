@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 
 from .commit import report
 from .encode import lowest
@@ -25,14 +25,15 @@ __all__ = [
 
 def begin_step(m: Module, hand: Hand) -> None:
     """The current group's next step, highest work first (docs/device.md §6)."""
-    group, lists, passes = hand.group, hand.lists, hand.passes
-    alive = hand.of(passes, "alive", group)
+    group, lists = hand.group, hand.lists
     leaving = hand.of(hand.seats, "leaving_any", group)
-    waiting, hungry = Array(hand.waiting)[group], hand.of(hand.seats, "hungry", group)
-    starved = Signal(TIERS)
-    m.d.comb += starved.eq(waiting & hungry)
-    head_tier = Mux(starved.any(), lowest(m, starved, "starved"), lowest(m, waiting, "head_tier"))
-    number = hand.of(passes, "number", group)
+    waiting = Array(hand.waiting)[group]
+    starved, welcome = Signal(TIERS), Signal(TIERS)
+    m.d.comb += [
+        starved.eq(waiting & hand.of(hand.seats, "hungry", group)),
+        welcome.eq(waiting & hand.of(hand.seats, "welcome", group)),
+    ]
+    head_tier = Mux(starved.any(), lowest(m, starved, "starved"), lowest(m, welcome, "head_tier"))
     head = lists.heads[hand.waiting_list(head_tier, group)]
 
     m.next = "SELECT"
@@ -49,38 +50,68 @@ def begin_step(m: Module, hand: Hand) -> None:
         begin_loop_step(m, hand)
     with m.Elif(hand.job == Job.FORM):
         begin_form_step(m, hand)
-    with m.Elif(hand.of(hand.dispatchers, "due", group)):
+    with m.Elif(hand.can_loop.bit_select(group, 1)):
+        turn_to(m, hand, Array(hand.loop_room)[group])
         hand.strobe(m, "loop")
         m.d.sync += [hand.job.eq(Job.LOOP), hand.select.eq(0), hand.advancing.eq(0)]
-        report(m, hand.step, CommitKind.LOOP_POINT, lane=group, id=number)
-    with m.Elif(leaving & ~alive):
+        report(
+            m,
+            hand.step,
+            CommitKind.LOOP_POINT,
+            lane=group,
+            stage=Array(pass_.view.index for pass_ in hand.passes)[hand.which],
+            id=Array(pass_.view.number for pass_ in hand.passes)[hand.which],
+        )
+    with m.Elif(leaving):
         hand.look_up(m, Step.RETIRE_SEATED, "leaving_seat")
-    with m.Elif(hand.of(hand.seats, "parking_any", group) & ~alive):
+    with m.Elif(hand.of(hand.seats, "parking_any", group)):
         park(m, hand)
-    with m.Elif(hand.can_pause.bit_select(group, 1) & ~alive):
+    with m.Elif(hand.can_pause.bit_select(group, 1)):
         hand.look_up(m, Step.PAUSE, "victim_seat")
     with m.Elif(hand.can_seat.bit_select(group, 1)):
         m.d.sync += [hand.current.eq(Step.SEAT), hand.seat.eq(hand.of(hand.seats, "free_seat", group))]
         hand.fetch(m, head)
-    with m.Elif(~alive & (hand.of(hand.seats, "seated_count", group) != hand.of(hand.seats, "parked_count", group))):
-        hand.strobe(m, "plan")
-        m.d.sync += [hand.job.eq(Job.FORM), hand.walk.eq(prefilling(hand, group)), hand.cursor_valid.eq(0)]
-        report(
-            m,
-            hand.step,
-            CommitKind.PLAN,
-            lane=group,
-            id=number + 1,
-            detail=hand.of(hand.seats, "awake_count", group),
-        )
+    with m.Elif(hand.can_form.bit_select(group, 1)):
+        turn_to(m, hand, Array(hand.form_room)[group])
+        plan(m, hand, hand.of(hand.seats, "awake_count", group), Const(-1, TIERS))
+    with m.Elif(hand.can_press.bit_select(group, 1)):
+        turn_to(m, hand, hand.params.lanes + group)
+        plan(m, hand, Const(0, 1), hand.of(hand.seats, "above", group))
+
+
+def turn_to(m: Module, hand: Hand, room: Value) -> None:
+    """Begins to work on the pass in ``room``."""
+    m.d.comb += hand.which.eq(room)
+    m.d.sync += hand.room.eq(room)
+
+
+def plan(m: Module, hand: Hand, decode_rows: Value, tiers: Value) -> None:
+    """Begins to form a pass: chunks of ``tiers`` may come along."""
+    group = hand.group
+    hand.strobe(m, "plan")
+    m.d.sync += [
+        hand.job.eq(Job.FORM),
+        hand.walk.eq(prefilling(hand, group) & tiers),
+        hand.tiers.eq(tiers),
+        hand.cursor_valid.eq(0),
+    ]
+    report(
+        m,
+        hand.step,
+        CommitKind.PLAN,
+        lane=group,
+        stage=Array(pass_.view.index for pass_ in hand.passes)[hand.which],
+        id=hand.of(hand.seats, "number", group) + 1,
+        detail=Cat(decode_rows, Const(0, 16 - len(decode_rows)), Array(hand.lanes.pipelines.lengths)[group]),
+    )
 
 
 def begin_loop_step(m: Module, hand: Hand) -> None:
     group = hand.group
-    entry = hand.of(hand.passes, "entry", group)
+    entry = hand.chunks.entry
     with m.If(hand.of(hand.seats, "leaving_any", group) & ~hand.advancing):
         hand.look_up(m, Step.RETIRE_SEATED, "leaving_seat")
-    with m.Elif(hand.select != hand.of(hand.passes, "count", group)):
+    with m.Elif(hand.select != hand.view("count")):
         m.d.sync += hand.advancing.eq(1)
         seated = hand.of(hand.seats, "seated", group).bit_select(entry.seat[: hand.params.seat_bits], 1)
         with m.If(seated & (entry.rows != 0)):
@@ -109,7 +140,7 @@ def execute_retire_seated(m: Module, hand: Hand) -> None:
     group, owner = hand.group, hand.slots.owner
     seat = hand.seat[: hand.params.seat_bits]
     decodes = hand.of(hand.seats, "decoding", group).bit_select(seat, 1)
-    finished = hand.of(hand.passes, "finished", group).bit_select(seat, 1)
+    finished = hand.of(hand.seats, "finished", group).bit_select(seat, 1)
     resetting = hand.of(hand.seats, "resetting", group)
     hand.strobe(m, "leave")
     with m.If(~decodes):
@@ -125,7 +156,7 @@ def execute_retire_queued(m: Module, hand: Hand) -> None:
 
 
 def execute_advance(m: Module, hand: Hand) -> None:
-    work, entry = hand.slots.work, hand.of(hand.passes, "entry", hand.group)
+    work, entry = hand.slots.work, hand.chunks.entry
     start, complete = Signal(20), Signal()
     m.d.comb += [
         start.eq(work.start + entry.rows),

@@ -28,6 +28,12 @@ def test_the_next_dispatch_follows_a_completion_within_12_cycles(cycles: Cycles)
     assert 0 < cycles.done_to_dispatch_ahead <= 12
 
 
+def test_a_second_pass_follows_the_dispatch_under_way_within_12_cycles(cycles: Cycles) -> None:
+    for second in cycles.second_passes:
+        assert 0 < second.done_to_dispatch <= 12
+        assert 0 < second.command_to_form <= second.command_to_form_in_full_house
+
+
 def test_a_loop_point_of_another_group_does_not_delay_a_dispatch(cycles: Cycles) -> None:
     assert cycles.done_beside_loop_point == cycles.done_to_dispatch
 
