@@ -27,6 +27,10 @@ def main() -> None:
     )
     print(f"  {cycles.done_to_dispatch_ahead:6d}   the same at depth 2, a dispatch ahead")
     print(f"  {cycles.done_beside_loop_point:6d}   the same at depth 1 beside another group's loop point, 16 changes")
+    for depth, second in enumerate(cycles.second_passes, start=1):
+        print(f"  {second.done_to_dispatch:6d}   BATCH_DONE accepted → a second pass's first dispatch, depth {depth}")
+        print(f"  {second.command_to_form:6d}   SCHED_CMD of a VIP accepted → its second pass is formed, depth {depth}")
+        print(f"  {second.command_to_form_in_full_house:6d}   the same where a parked request is paused for it")
     _print_loop_points(cycles.loop_points)
     bits = state_bits(params)
     print(f"state: {sum(bits.values()) / _KIBIBYTE_BITS:.2f} KiB")

@@ -13,6 +13,7 @@ from .commands import CANCEL
 from .coverage import Coverage, situation
 from .golden import Golden
 from .group import Group
+from .lane import Lane
 from .lockstep import Lockstep
 from .slots import SlotState
 from .state import Sizes
@@ -108,7 +109,14 @@ class Actor:
         return self.random.choice(pages)
 
     def some_group(self) -> Group:
-        return self.random.choice(self.golden.groups)
+        """A group that takes requests."""
+        return self.random.choice([group for group in self.golden.groups if not group.absorbed])
+
+    def some_lane(self, group: Group | None = None) -> Lane:
+        """A lane of a group, or of any; mostly one that has something to do."""
+        lanes = self.golden.lanes if group is None else group.lanes
+        busy = [lane for lane in lanes if lane.dispatches]
+        return self.random.choice(busy if busy and self.random.random() < 0.8 else lanes)
 
     def some_request(self, *states: SlotState) -> int | None:
         slots = self.golden.slots
@@ -178,6 +186,8 @@ class Actor:
         self.coverage.note(f"reset while {situation(group)}")
         if group.seated and group.queued:
             self.coverage.note("reset with requests queued and seated")
+        if group.pipeline:
+            self.coverage.note("reset of a pipeline")
         self.write32(regmap.CONTROL + regmap.Control.GROUP_RESET, group.index)
 
     def park(self, request_id: int, page: int | None = None) -> None:
@@ -193,27 +203,28 @@ class Actor:
             self.coverage.note(f"{what} seated while {situation(self.golden.groups[request.group])}")
         self.write32(self.page_offset(self.some_page() if page is None else page, register), request_id)
 
-    def complete(self, group: Group, seats: int) -> None:
-        if group.outstanding is None or group.alive is None:
+    def complete(self, lane: Lane, seats: int) -> None:
+        """Completes a lane's oldest dispatch, if it has one."""
+        oldest = lane.outstanding
+        if oldest is None:
             return
-        sequence = group.outstanding.sequence
-        entry = sequence % 16
-        if seats & ~group.alive.members:
+        entry = oldest.sequence % 16
+        if seats & ~oldest.run.members:
             self.coverage.note("finished seat outside the pass")
         if seats and self.random.random() < 0.2:
             self.coverage.note("finished words in several writes")
             part = seats & self.random.getrandbits(256)
-            self.write_finished(group, entry, part)
-            self.write_finished(group, entry, seats & ~part)
+            self.write_finished(lane, entry, part)
+            self.write_finished(lane, entry, seats & ~part)
         else:
-            self.write_finished(group, entry, seats)
-        if group.outstanding is not None and group.outstanding.offered:
+            self.write_finished(lane, entry, seats)
+        if oldest.offered:
             self.coverage.note("completion before the dispatch was taken")
-        self.write32(completion_entry(group, entry) + regmap.Completion.BATCH_DONE, sequence)
+        self.write32(completion_entry(lane, entry) + regmap.Completion.BATCH_DONE, oldest.sequence)
 
-    def write_finished(self, group: Group, entry: int, seats: int) -> None:
+    def write_finished(self, lane: Lane, entry: int, seats: int) -> None:
         """Writes the words that are not zero, one or two at a time."""
-        base = completion_entry(group, entry) + regmap.Completion.FINISHED
+        base = completion_entry(lane, entry) + regmap.Completion.FINISHED
         words = [seats >> 32 * word & _ONES for word in range(regmap.Completion.FINISHED_COUNT)]
         for pair in range(0, len(words), 2):
             low, high = words[pair], words[pair + 1]
@@ -224,20 +235,19 @@ class Actor:
                 if words[word]:
                     self.write32(base + 4 * word, words[word])
 
-    def some_seats(self, group: Group) -> int:
+    def some_seats(self, lane: Lane) -> int:
         """Seats to report as finished: few of the pass's, now and then any."""
-        assert group.alive is not None
         roll = self.random.random()
-        if roll < 0.6:
+        if lane.outstanding is None or roll < 0.6:
             return 0
         if roll < 0.95:
-            decoding = [seat for seat in group.seated if group.alive.decode >> seat & 1] or [0]
+            decoding = [seat for seat in range(self.sizes.seats) if lane.outstanding.run.decode >> seat & 1] or [0]
             return sum(1 << seat for seat in self.random.sample(decoding, min(len(decoding), 2)))
         return self.random.getrandbits(256)
 
 
-def completion_entry(group: Group, entry: int) -> int:
-    return regmap.COMPLETION + group.index * regmap.COMPLETION_STRIDE + entry * regmap.COMPLETION_ENTRY_STRIDE
+def completion_entry(lane: Lane, entry: int) -> int:
+    return regmap.COMPLETION + lane.index * regmap.COMPLETION_STRIDE + entry * regmap.COMPLETION_ENTRY_STRIDE
 
 
 def fields(attributes: PageSchedAttr) -> dict[str, int]:

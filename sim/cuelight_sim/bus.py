@@ -12,7 +12,8 @@ from cuelight.regmap import CommitKind
 
 from .commands import Command, CommandJudge
 from .control import ControlWrites
-from .group import Group
+from .lane import Lane, Outstanding
+from .parking import credit, park
 from .slots import Request, SlotState
 from .state import State
 from .steps import Divergence, Event, Step
@@ -33,7 +34,7 @@ class Duty(NamedTuple):
 class FinishedWrite:
     """FINISHED words of the present transaction, for dispatches that come while it is under way."""
 
-    lane: int
+    lane: Lane
     entry: int
     bits: int
 
@@ -147,17 +148,17 @@ class Bus:
             writers[base + regmap.Page.PARK] = partial(self._write_park, page)
             writers[base + regmap.Page.CREDIT] = partial(self._write_credit, page)
         writers.update(self._control.writers())
-        for group in self._state.groups:
-            base = regmap.POLL + group.index * regmap.POLL_STRIDE
-            writers[base + regmap.Poll.POP] = partial(self._write_poll_pop, group)
+        for lane in self._state.lanes:
+            base = regmap.POLL + lane.index * regmap.POLL_STRIDE
+            writers[base + regmap.Poll.POP] = partial(self._write_poll_pop, lane)
             for entry in range(regmap.COMPLETION_ENTRY_COUNT):
                 base = (
-                    regmap.COMPLETION + group.index * regmap.COMPLETION_STRIDE + entry * regmap.COMPLETION_ENTRY_STRIDE
+                    regmap.COMPLETION + lane.index * regmap.COMPLETION_STRIDE + entry * regmap.COMPLETION_ENTRY_STRIDE
                 )
-                writers[base + regmap.Completion.BATCH_DONE] = partial(self._write_batch_done, group, entry)
+                writers[base + regmap.Completion.BATCH_DONE] = partial(self._write_batch_done, lane, entry)
                 for word in range(regmap.Completion.FINISHED_COUNT):
                     offset = base + regmap.Completion.FINISHED + word * regmap.Completion.FINISHED_STRIDE
-                    writers[offset] = partial(self._write_finished, group, entry, word)
+                    writers[offset] = partial(self._write_finished, lane, entry, word)
         return writers
 
     def _owe(self, steps: Callable[[], Sequence[Step]]) -> None:
@@ -185,17 +186,22 @@ class Bus:
                 request = slots.request[slot]
                 if slots.state[slot] is SlotState.RUNNING:
                     return [Step(done, partial(self._set_waiting, slot))]
-                if request is not None and self._state.groups[request.group].stage_done(request):
-                    return [Step(done, partial(self._report, self._state.groups[request.group], request))]
+                outstanding = self._reportable(request) if request is not None else None
+                if request is not None and outstanding is not None:
+                    return [Step(done, partial(self._report, outstanding, request))]
             return [Step(Event(CommitKind.STAGE_DONE_IGNORED, id=request_id), self._count_stage_done)]
 
         self._owe(judge)
 
-    def _report(self, group: Group, request: Request) -> None:
-        if group.report(request):
-            oldest = group.outstanding
-            assert oldest is not None
-            self._owe(lambda: [self._completion(group, oldest.sequence % 16, oldest.sequence)])
+    def _reportable(self, request: Request) -> Outstanding | None:
+        group = self._state.groups[request.group]
+        return group.dispatching.reportable(group.lanes, request)
+
+    def _report(self, oldest: Outstanding, request: Request) -> None:
+        assert request.seat is not None
+        oldest.reported |= 1 << request.seat
+        if oldest.reported == oldest.run.members:
+            self._owe(lambda: [self._completion(oldest.leg.lane, oldest.sequence % 16, oldest.sequence)])
 
     def _write_park(self, page: int, request_id: int) -> None:
         def judge() -> list[Step]:
@@ -204,7 +210,7 @@ class Bus:
                 return [Step(Event(CommitKind.PARK, id=request_id, detail=page), self._count_stage_done)]
             return [
                 Step(Event(CommitKind.PARK, stage=code, id=request_id, detail=page), effect)
-                for code, effect in self._state.groups[request.group].park(request)
+                for code, effect in park(self._state.groups[request.group], request)
             ]
 
         self._owe(judge)
@@ -214,7 +220,7 @@ class Bus:
             request = self._automatic(page, request_id)
             if request is None:
                 return [Step(Event(CommitKind.CREDIT, id=request_id, detail=page), self._count_stage_done)]
-            code, effect = self._state.groups[request.group].credit(request)
+            code, effect = credit(self._state.groups[request.group], request)
             return [Step(Event(CommitKind.CREDIT, stage=code, id=request_id, detail=page), effect)]
 
         self._owe(judge)
@@ -242,32 +248,22 @@ class Bus:
 
     # ------------------------------------------------------------------------------------------- lanes
 
-    def _write_finished(self, group: Group, entry: int, word: int, seats: int) -> None:
+    def _write_finished(self, lane: Lane, entry: int, word: int, seats: int) -> None:
         bits = seats << 32 * word
-        if group.outstanding is not None and group.outstanding.sequence % 16 == entry:
-            group.outstanding.kept |= bits
+        if lane.outstanding is not None and lane.outstanding.sequence % 16 == entry:
+            lane.outstanding.kept |= bits
         else:
-            self.transaction.finished.append(FinishedWrite(group.index, entry, bits))
+            self.transaction.finished.append(FinishedWrite(lane, entry, bits))
 
-    def _write_batch_done(self, group: Group, entry: int, sequence: int) -> None:
-        self._owe(lambda: [self._completion(group, entry, sequence)])
+    def _write_batch_done(self, lane: Lane, entry: int, sequence: int) -> None:
+        self._owe(lambda: [self._completion(lane, entry, sequence)])
 
-    def _completion(self, group: Group, entry: int, sequence: int) -> Step:
-        step = group.completion(entry, sequence)
+    def _completion(self, lane: Lane, entry: int, sequence: int) -> Step:
+        return self._state.group_of(lane).dispatching.completion(lane, entry, sequence)
 
-        def effect() -> None:
-            step.effect()
-            if step.event.kind == CommitKind.COMPLETE:
-                group.busy_cycles += self._state.cycle - group.busy_since
-                group.busy_since = self._state.cycle
-                group.decision.idle = False
-                group.decision.completed = self._state.cycle
-
-        return Step(step.event, effect)
-
-    def _write_poll_pop(self, group: Group, sequence: int) -> None:
+    def _write_poll_pop(self, lane: Lane, sequence: int) -> None:
         def judge() -> list[Step]:
-            step = group.taken()
+            step = lane.taken()
             return [step] if step is not None and step.event.id == sequence else []
 
         # The head may turn up, or not in time, while the pop is under way.

@@ -113,6 +113,7 @@ class CommandJudge:
             return RejectReason.UNKNOWN_STAGE
         if (
             attributes.group >= len(self._groups)
+            or self._groups[attributes.group].absorbed
             or attributes.rows == 0
             or attributes.start + attributes.rows >= _POSITIONS
         ):

@@ -9,6 +9,7 @@ from cuelight import regmap
 from cuelight.regmap import CommitKind
 
 from .group import Group
+from .lane import Lane
 from .state import State
 from .steps import Event, Step
 from .tiers import Tier
@@ -18,6 +19,7 @@ __all__ = ["ControlWrites"]
 _MAX_ROWS = 512
 _ROWS_BESIDE_SEATS = 16
 _HALF = 0xFFFF
+_PIPELINES = (1, 2, 4, 8)
 
 Setting = tuple[Callable[[int], Sequence[bool]], Callable[[int], None]]
 """Verdicts on a value, alternatives where one can't be told, and what it does once accepted."""
@@ -46,6 +48,8 @@ class ControlWrites:
         }
         for group in self._state.groups:
             settings.update(self._group_settings(group))
+        for lane in self._state.lanes:
+            settings.update(self._lane_settings(lane))
         for number, tier in enumerate(self._state.tiers):
             settings.update(self._tier_settings(tier, regmap.TIER + number * regmap.TIER_STRIDE))
         writers: dict[int, Callable[[int], None]] = {
@@ -65,18 +69,7 @@ class ControlWrites:
         def kv_blocks(count: int) -> None:
             group.kv_blocks = group.kv_free = count
 
-        def sequence(value: int) -> None:
-            if group.loop_over:
-                group.end_loop()
-            group.sequence = value
-
-        def depth(count: int) -> None:
-            if group.loop_over:
-                group.end_loop()
-            group.depth = count
-
         base = regmap.GROUP + group.index * regmap.GROUP_STRIDE
-        lane = regmap.LANE + group.index * regmap.LANE_STRIDE
         return {
             base + regmap.Group.SEATS: (
                 lambda count: [1 <= count <= seats and count + _ROWS_BESIDE_SEATS <= group.rows and group.empty],
@@ -90,12 +83,43 @@ class ControlWrites:
             base + regmap.Group.COST: (lambda cost: [True], partial(setattr, costs, "budget")),
             base + regmap.Group.COST_DECODE: (lambda cost: [cost <= _HALF], partial(setattr, costs, "decode")),
             base + regmap.Group.COST_CHUNK: (lambda cost: [True], chunk_cost),
-            lane + regmap.Lane.SEQUENCE: (
-                lambda value: group.calm_verdicts(value & _HALF not in (0, _HALF)),
-                sequence,
-            ),
-            lane + regmap.Lane.DEPTH: (lambda count: group.calm_verdicts(count in (1, 2)), depth),
         }
+
+    def _lane_settings(self, lane: Lane) -> dict[int, Setting]:
+        state, stages = self._state, self._state.sizes.stages
+        base = regmap.LANE + lane.index * regmap.LANE_STRIDE
+
+        def judge_calm(fair: bool) -> Sequence[bool]:
+            return state.group_of(lane).calm_verdicts(lane, fair)
+
+        def set_calm(name: str, value: int) -> None:
+            state.group_of(lane).end_loop()
+            setattr(lane, name, value)
+
+        def set_pipeline(lanes: int) -> None:
+            lane.pipeline = lanes
+            state.arrange_lanes()
+
+        return {
+            base + regmap.Lane.SEQUENCE: (
+                lambda value: judge_calm(value & _HALF not in (0, _HALF)),
+                partial(set_calm, "sequence"),
+            ),
+            base + regmap.Lane.DEPTH: (lambda count: judge_calm(count in (1, 2)), partial(set_calm, "depth")),
+            base + regmap.Lane.FIRST_STAGE: (
+                lambda stage: [stage < stages and state.group_of(lane).empty],
+                partial(setattr, lane, "first_stage"),
+            ),
+            base + regmap.Lane.PIPELINE: (lambda lanes: [self._may_serve(lane, lanes)], set_pipeline),
+        }
+
+    def _may_serve(self, lane: Lane, lanes: int) -> bool:
+        """Whether PIPELINE of a lane may become ``lanes``."""
+        groups, first = self._state.groups, lane.index
+        if lanes not in _PIPELINES or first % lanes or first + lanes > len(groups) or groups[first].absorbed:
+            return False
+        concerned = groups[first : first + max(lanes, lane.pipeline)]
+        return all(group.empty and not group.resetting for group in concerned)
 
     def _tier_settings(self, tier: Tier, base: int) -> dict[int, Setting]:
         seats = self._state.sizes.seats
@@ -103,6 +127,7 @@ class ControlWrites:
             base + regmap.Tier.MIN_SEATS: (lambda count: [count <= seats], partial(setattr, tier, "min_seats")),
             base + regmap.Tier.MIN_ROWS: (lambda count: [count <= _MAX_ROWS], partial(setattr, tier, "min_rows")),
             base + regmap.Tier.KV_FLOOR: (lambda blocks: [blocks <= _HALF], partial(setattr, tier, "kv_floor")),
+            base + regmap.Tier.SEAT_FLOOR: (lambda count: [count <= seats], partial(setattr, tier, "seat_floor")),
         }
 
     def _write(
@@ -134,7 +159,7 @@ class ControlWrites:
         self._state.control.stage_count = count
 
     def _write_group_reset(self, index: int) -> None:
-        if index >= self._state.sizes.lanes:
+        if index >= self._state.sizes.lanes or self._state.groups[index].absorbed:
             offset = regmap.CONTROL + regmap.Control.GROUP_RESET
             self._write(offset, lambda _: [False], lambda _: None, index)
         else:

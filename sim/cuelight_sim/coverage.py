@@ -1,116 +1,22 @@
-"""What a random run must have reached before it proves anything."""
+"""What a random run has reached."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from cuelight.regmap import PAGE_COUNT, CommitKind, RejectReason, RetireReason
+from cuelight.regmap import CommitKind, RejectReason, RetireReason
 
+from .goals import EFFECTS, goals
 from .golden import Golden
 from .group import Group
-from .slots import SlotState
+from .pass_coverage import PassCoverage
 from .state import Sizes
 from .steps import Event
 from .tiers import TIERS
 
-__all__ = ["Coverage", "goals"]
+__all__ = ["Coverage", "situation"]
 
 _LONG_PROMPT = 1000
-_SITUATIONS = ("idle", "resetting", "forming", "loop point", "dispatch out", "pass alive")
-
-
-def goals(sizes: Sizes) -> list[str]:
-    """Names of everything that a long run has to reach, on a device of these sizes."""
-    return [
-        *(f"commit {kind.name}" for kind in CommitKind),
-        *(f"reject {reason.name}" for reason in RejectReason),
-        *(f"retire {reason.name}" for reason in RetireReason),
-        *(f"retire while {situation}" for situation in ("resetting", "loop point", "idle")),
-        *(f"cancel {state.name}" for state in SlotState if state not in (SlotState.FREE, SlotState.RETIRED)),
-        *(f"cancel seated while {situation}" for situation in _SITUATIONS),
-        "cancel marked again",
-        *(f"reset while {situation}" for situation in _SITUATIONS),
-        "reset with requests queued and seated",
-        *(f"{what} {cut}" for what in ("command", "attributes") for cut in CUTS),
-        "half command discarded",
-        "bytes overwritten",
-        "manual admission with attributes",
-        "admission with an epoch of one's own",
-        *(f"admission from page {page}" for page in range(PAGE_COUNT)),
-        *(f"tier {tier} seated" for tier in range(TIERS)),
-        *(f"group {group} dispatched" for group in range(sizes.lanes)),
-        "full house with a queue",
-        "no free slot",
-        "long prompt prefilled",
-        "prompt of one row prefilled",
-        "prompt at a start position",
-        "pass of chunks and decode rows",
-        "pass of decode rows only",
-        "pass that does not sample",
-        "pass of 16 entries",
-        "pass at the end of its row budget",
-        "pass that came to nothing",
-        "finished seat outside the pass",
-        "finished words in several writes",
-        "finished words in a wrong entry",
-        "finished words with nothing outstanding",
-        "completion of an old sequence",
-        "completion of a sequence to come",
-        "completion in a wrong entry",
-        "completion twice",
-        "completion before the dispatch was taken",
-        "sequence wraps its low half",
-        "sequence wraps its high half",
-        *(f"{fifo} pop {kind}" for fifo in ("reject", "retirement", "trace", "poll") for kind in ("right", "stale")),
-        "reject FIFO full",
-        "event trace full",
-        *(f"{register} accepted" for register in SETTINGS),
-        *(f"{register} refused" for register in _VALIDATED),
-        *(f"{what} {_EFFECTS[what][code]}" for what in _EFFECTS for code in range(len(_EFFECTS[what]))),
-        *(f"{what} seated while {situation}" for what in ("park", "credit") for situation in _SITUATIONS),
-        *(f"pause of a {what} request" for what in ("decoding", "prefilling", "parked")),
-        "stepped request parked",
-        "stepped request went on with a credit",
-        "decoding request seated",
-        "seat to a tier below its minimum before a higher one",
-        "full house that minimum seats protect",
-        "binding of a decoding seat",
-        *(["unbound seats left for the next pass"] if sizes.seats > 16 else []),
-        "chunk cut to minimum rows",
-        "chunk cut to the cost budget",
-        "chunk beyond the cost budget",
-        "tier without rows passed over",
-        "KV floor kept an admission out",
-        "two dispatches outstanding",
-        "completion of the younger of two dispatches",
-        "completion by STAGE_DONE",
-        "STAGE_DONE of a member twice",
-        "read under way",
-        "random write",
-        "model reset",
-    ]
-
-
-_EFFECTS = {
-    "park": ("ignored", "taken out of its queue", "begun", "idle", "used up a credit"),
-    "credit": ("ignored", "queues again", "goes on", "remembered", "idle"),
-}
-CUTS = ("whole", "low half first", "high half first", "in pairs", "in bytes", "unaligned")
-"""Ways in which the eight bytes of a command arrive."""
-_VALIDATED = (
-    "PAGE_ENABLE",
-    "STAGE_COUNT",
-    "SEATS",
-    "ROWS",
-    "KV_BLOCKS",
-    "SEQUENCE",
-    "DEPTH",
-    "COST_DECODE",
-    "MIN_SEATS",
-    "MIN_ROWS",
-    "KV_FLOOR",
-)
-SETTINGS = (*_VALIDATED, "COST", "COST_CHUNK")
 
 
 class Coverage:
@@ -126,6 +32,7 @@ class Coverage:
         self._goals = goals(sizes)
         self._known = frozenset(self._goals)
         self.counts: Counter[str] = Counter()
+        self._passes = PassCoverage()
         self._latest: CommitKind | None = None
 
     def note(self, goal: str) -> None:
@@ -133,6 +40,11 @@ class Coverage:
         if goal not in self._known:
             raise ValueError(f"{goal!r} is not a goal")
         self.counts[goal] += 1
+
+    @property
+    def commits(self) -> int:
+        """Commits observed."""
+        return sum(count for goal, count in self.counts.items() if goal.startswith("commit "))
 
     @property
     def missing(self) -> list[str]:
@@ -147,6 +59,8 @@ class Coverage:
     def observe(self, event: Event, golden: Golden) -> None:
         """Counts what a commit shows, the golden model having followed it."""
         self.note(f"commit {event.kind.name}")
+        for goal in self._passes.reached(event, golden):
+            self.note(goal)
         match event.kind:
             case CommitKind.REJECT:
                 self.note(f"reject {RejectReason(event.stage).name}")
@@ -166,7 +80,7 @@ class Coverage:
                 self._observe_seat(event, golden)
             case CommitKind.PARK | CommitKind.CREDIT:
                 what = event.kind.name.lower()
-                self.note(f"{what} {_EFFECTS[what][event.stage]}")
+                self.note(f"{what} {EFFECTS[what][event.stage]}")
             case CommitKind.PARKED:
                 if golden.groups[event.lane].seated[event.stage].stepped:
                     self.note("stepped request " + ("went on with a credit" if event.detail else "parked"))
@@ -188,9 +102,9 @@ class Coverage:
             case CommitKind.FORM:
                 self._observe_form(event, golden)
             case CommitKind.DISPATCH:
-                if len(golden.groups[event.lane].dispatches) == 2:
+                if len(golden.lanes[event.lane].dispatches) == 2:
                     self.note("two dispatches outstanding")
-                self.note(f"group {event.lane} dispatched")
+                self.note(f"lane {event.lane} dispatched")
                 if event.id & 0xFFFF == 0xFFFE:
                     self.note("sequence wraps its low half")
                     if event.id >> 16 == 0xFFFF:
@@ -208,11 +122,21 @@ class Coverage:
         if event.detail >> 8:
             self.note("decoding request seated")
         if any(group.queues[: event.detail & 3]):
-            self.note("seat to a tier below its minimum before a higher one")
+            taken = sum(request.tier == event.detail & 3 for request in group.seated.values())
+            hungry = taken <= golden.tiers[event.detail & 3].min_seats
+            self.note(
+                "seat to a tier below its minimum before a higher one"
+                if hungry
+                else "seat to a lower tier past one held back by its floor"
+            )
 
     def _observe_plan(self, group: Group, golden: Golden) -> None:
         waiting = next((tier for tier, queue in enumerate(group.queues) if queue), TIERS)
-        if len(group.seated) == group.seats and any(request.tier > waiting for request in group.seated.values()):
+        in_pass = sum(run.members for run in group.alive.values())
+        free = (request for seat, request in group.seated.items() if not in_pass >> seat & 1)
+        if len(group.seated) < group.seats and waiting < TIERS:
+            self.note("seats kept free by a floor")
+        if len(group.seated) == group.seats and any(request.tier > waiting for request in free):
             self.note("full house that minimum seats protect")
 
     def _observe_chunk(self, event: Event, golden: Golden) -> None:
@@ -248,24 +172,22 @@ class Coverage:
                 self.note("prompt of one row prefilled")
 
     def _observe_form(self, event: Event, golden: Golden) -> None:
-        alive = golden.groups[event.lane].alive
-        if alive is None:
+        group = golden.groups[event.lane]
+        run = next((run for run in group.alive.values() if run.number == event.id), None)
+        if run is None:
             self.note("pass that came to nothing")
             return
-        if alive.decode:
-            self.note("pass of chunks and decode rows" if alive.entries else "pass of decode rows only")
-        if not alive.samples:
+        if run.decode:
+            self.note("pass of chunks and decode rows" if run.entries else "pass of decode rows only")
+        if not run.samples:
             self.note("pass that does not sample")
         if event.stage == 16:
             self.note("pass of 16 entries")
-        if golden.groups[event.lane].rows - event.detail < 8:
+            free = [request for seat, request in group.seated.items() if not run.members >> seat & 1]
+            if any(not request.bound and request.decoding and not request.parked for request in free):
+                self.note("unbound seats left for the next pass")
+        if group.rows - event.detail < 8:
             self.note("pass at the end of its row budget")
-        if any(
-            not request.bound and request.decoding and not request.marked and not request.parked
-            for request in golden.groups[event.lane].seated.values()
-        ):
-            assert event.stage == 16
-            self.note("unbound seats left for the next pass")
 
 
 def situation(group: Group) -> str:
@@ -274,8 +196,8 @@ def situation(group: Group) -> str:
         return "resetting"
     if group.forming is not None:
         return "forming"
-    if group.alive is None:
-        return "idle"
-    if group.alive.loop is not None:
+    if group.loop is not None:
         return "loop point"
-    return "dispatch out" if group.outstanding is not None else "pass alive"
+    if not group.alive:
+        return "idle"
+    return "dispatch out" if any(lane.dispatches for lane in group.lanes) else "pass alive"

@@ -10,6 +10,7 @@ from cuelight_rtl.model import Model
 from cuelight_rtl.params import Params
 
 from .loop_points import Lane, LoopPoint
+from .second_passes import SecondPass, measure_second_pass
 
 __all__ = ["Cycles", "measure"]
 
@@ -34,6 +35,8 @@ class Cycles:
     """The same at depth 2: to the dispatch that joins the one that is still outstanding."""
     done_beside_loop_point: int
     """The same at depth 1, while a loop point of another group with 16 changes is under way."""
+    second_passes: tuple[SecondPass, SecondPass]
+    """Second passes at depth 1 and 2."""
     loop_points: tuple[LoopPoint, ...]
     """Loop points of full houses of all seats and of a quarter of them, with few and many changes."""
 
@@ -62,6 +65,7 @@ def measure(params: Params) -> Cycles:
         done_to_dispatch=Lane(params, params.seats, depth=1).inside(),
         done_to_dispatch_ahead=Lane(params, params.seats, depth=2).inside(),
         done_beside_loop_point=Lane(params, params.seats, depth=1).inside_beside_loop_point(),
+        second_passes=(measure_second_pass(params, depth=1), measure_second_pass(params, depth=2)),
         loop_points=tuple(points),
     )
 

@@ -13,7 +13,7 @@ from .coverage import Coverage
 from .hosts import Hosts
 from .lanes import Lanes
 from .lockstep import Lockstep
-from .operators import Operators
+from .operators import Operators, lane_register
 from .refusals import Refusals
 from .slots import SlotState
 
@@ -39,7 +39,7 @@ class Driver(Actor):
         super().__init__(random, lockstep, coverage)
         self._hosts = hosts = Hosts(random, lockstep, coverage)
         lanes = Lanes(random, lockstep, coverage)
-        operators = Operators(random, lockstep, coverage)
+        self._operators = operators = Operators(random, lockstep, coverage)
         self._refusals = Refusals(random, lockstep, coverage)
         self._actions: dict[Callable[[], None], int] = {
             hosts.admit_automatic: 30,
@@ -57,9 +57,11 @@ class Driver(Actor):
             hosts.crowd: 1,
             hosts.rush: 2,
             hosts.stampede: 1,
+            hosts.overtake: 8,
             self.flood: 1,
             self._refusals.refuse: 16,
             lanes.serve_lane: 60,
+            lanes.serve_group: 12,
             lanes.report_members: 12,
             lanes.report_anybody: 2,
             lanes.complete_wrongly: 8,
@@ -69,8 +71,9 @@ class Driver(Actor):
             operators.set_sequence: 2,
             operators.set_policy: 8,
             operators.set_depth: 2,
+            operators.set_pipeline: 2,
             operators.reset_group: 1,
-            operators.ambush: 4,
+            operators.ambush: 8,
             operators.empty_house: 1,
             operators.random_write: 6,
             operators.read: 10,
@@ -86,8 +89,9 @@ class Driver(Actor):
         for group in self.golden.groups:
             base = regmap.GROUP + group.index * regmap.GROUP_STRIDE
             self.write32(base + regmap.Group.KV_BLOCKS, self.random.choice((50, 400, 0xFFFF)))
-            lane = regmap.LANE + group.index * regmap.LANE_STRIDE
-            self.write32(lane + regmap.Lane.DEPTH, self.random.choice((1, 2)))
+            self.write32(lane_register(group.index, regmap.Lane.DEPTH), self.random.choice((1, 2)))
+        if self.random.random() < 0.5:
+            self._operators.build_pipelines()
 
     def steps(self, count: int) -> None:
         """Does ``count`` random actions, with a mood that changes now and then."""
@@ -112,7 +116,8 @@ class Driver(Actor):
                 self.command(0, self.golden.slots.epoch[slot] << 16 | slot, CANCEL)
         for group in self.golden.groups:
             while not group.empty:
-                self.complete(group, 0)
+                for lane in group.lanes:
+                    self.complete(lane, 0)
                 self.rest()
         while self.golden.slots.retirements:
             self.write32(regmap.FIFO + regmap.Fifo.RETIRE_POP, self.golden.slots.retire_index)

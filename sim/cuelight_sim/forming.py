@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from .planning import Plan
 from .slots import Request
 from .tiers import TIERS, Tier
 
@@ -42,31 +43,46 @@ class Entry:
     last: bool
 
 
-@dataclass(slots=True)
 class Forming:
     """A pass while it is formed.
 
     Settings and marks count as they stand when an entry is taken.
+
+    Parameters
+    ----------
+    plan
+        Who may go along.
+    number
+        The pass's.
+    buffer
+        Record buffer.
+    rows
+        The group's row budget.
+    costs, tiers
+        Settings of the group and of each tier.
     """
 
-    number: int
-    decode: int
-    """Bitmap of seats that decode, those joined by an entry so far included."""
-    row_budget: int
-    cost_budget: int
-    costs: Costs
-    tiers: Sequence[Tier]
-    joining: Sequence[Request]
-    """Requests that decode in unbound seats, lowest seat first."""
-    prefilling: Sequence[Sequence[Request]]
-    """For each tier, requests with rows left."""
-    to_bind: int
-    """How many of them may still join: as many as PLAN counted rows for."""
-    turn: tuple[int, int] = (0, 0)
-    """Tier and place in its list from which the next chunk is looked for."""
-    entries: list[Entry] = field(default_factory=list)
-    credited: list[Request] = field(default_factory=list)
-    """Requests credited since the entry before; nothing tells whether the walk has passed them."""
+    def __init__(self, plan: Plan, number: int, buffer: int, rows: int, costs: Costs, tiers: Sequence[Tier]) -> None:
+        counted = plan.decode_rows
+        self.k = plan.k
+        self.number = number
+        self.buffer = buffer
+        self.costs = costs
+        self.prefilling = plan.prefilling
+        self.decode = sum(1 << request.seat for request in counted if request.bound and request.seat is not None)
+        """Bitmap of seats that decode, those joined by an entry so far included."""
+        self.row_budget = rows - len(counted)
+        self.cost_budget = max(0, costs.budget - len(counted) * costs.decode)
+        self.entries: list[Entry] = []
+        self.credited: list[Request] = []
+        """Requests credited since the entry before; nothing tells whether the walk has passed them."""
+        self._tiers = tiers
+        self._claims = plan.claims
+        self._joining = [request for request in plan.decoding if not request.bound]
+        self._to_bind = sum(not request.bound for request in counted)
+        """How many of them may still join: as many as PLAN counted rows for."""
+        self._turn = (0, 0)
+        """Tier and place in its list from which the next chunk is looked for."""
 
     @property
     def rows(self) -> int:
@@ -81,17 +97,14 @@ class Forming:
     def _next_entry(self, passed: Sequence[Request]) -> Entry | None:
         if len(self.entries) == _MAX_ENTRIES:
             return None
-        joining = (other for other in self.joining if not (other.bound or other.marked or other.parked))
-        joiner = next(joining, None)
-        if joiner is not None and self.to_bind:
+        joiner = next((other for other in self._joining if not other.bound and _comes(other)), None)
+        if joiner is not None and self._to_bind:
             assert joiner.seat is not None
             return Entry(joiner, joiner.seat, joiner.start, 0, bind=True, first=False, last=False)
-        turn, place = self.turn
+        turn, place = self._turn
         for tier in range(turn, TIERS):
             waiting = self.prefilling[tier][place if tier == turn else 0 :]
-            wanted = (
-                request for request in waiting if not request.marked and not request.parked and request not in passed
-            )
+            wanted = (request for request in waiting if _comes(request) and request not in passed)
             request = next(wanted, None)
             if request is None:
                 continue
@@ -112,7 +125,7 @@ class Forming:
     def _at_hand(self, tier: int) -> int:
         """Rows that chunks of a tier may take, those kept for lower tiers left out."""
         lower = range(tier + 1, TIERS)
-        kept = sum(self.tiers[other].min_rows for other in lower if self.prefilling[other])
+        kept = sum(self._tiers[other].min_rows for other in lower if self._claims[other])
         return max(0, self.row_budget - kept)
 
     def _rows(self, request: Request, at_hand: int) -> int:
@@ -130,12 +143,17 @@ class Forming:
     def take(self, entry: Entry) -> None:
         if entry.rows:
             tier = entry.request.tier
-            self.turn = tier, self.prefilling[tier].index(entry.request) + 1
+            self._turn = tier, self.prefilling[tier].index(entry.request) + 1
         else:
-            self.to_bind -= 1
+            self._to_bind -= 1
             self.decode |= 1 << entry.seat
         entry.request.bound = True
         self.credited.clear()
         self.row_budget = max(0, self.row_budget - entry.rows)
         self.cost_budget = max(0, self.cost_budget - entry.rows * self.costs.row(entry.start))
         self.entries.append(entry)
+
+
+def _comes(request: Request) -> bool:
+    """Whether a request in no pass comes along."""
+    return not request.marked and not request.parked

@@ -7,13 +7,16 @@ legal in its state, and foretells what registers and records show.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from cuelight.regmap import CommitKind
 
 from .bus import Bus
+from .decision import Decision
 from .group import Group
+from .lane import Lane
 from .pages import ProducerPage
 from .registers import Registers, Word
 from .state import Sizes, State
@@ -26,6 +29,8 @@ __all__ = ["Golden"]
 
 _OFFER_GRACE = 16
 """Cycles for which a page that just lost its offer need not yet go before higher pages."""
+_REST_GRACE = 2
+"""Cycles of rest that may go unnoticed."""
 
 _LANE_KINDS = frozenset({CommitKind.DISPATCH, CommitKind.COMPLETE, CommitKind.COMPLETE_IGNORED, CommitKind.TAKEN})
 _PAGE_KINDS = frozenset({CommitKind.OFFER, CommitKind.UNOFFER})
@@ -67,6 +72,8 @@ class Golden(State):
         self.ns_per_cycle = ns_per_cycle
         self._bus = Bus(self)
         self._registers = Registers(self)
+        self._resting_since: list[int | None] = [0] * sizes.lanes
+        """Cycle since which each group rests."""
         self._passed_over = [0] * sizes.lanes
         """Units of work done for other groups while this one had some."""
 
@@ -123,13 +130,27 @@ class Golden(State):
             self._take_turn(self.groups[event.lane], event)
         if event.kind in _BUS_KINDS:
             self._bus.transaction.duty = None
-            for group in self.groups:
-                group.note_idleness()
         if commit.port == 0:
             self._bus.following = None
+            for group in self.groups:
+                group.dispatching.unseen.clear()
         step.effect()
+        self._note_rest()
         if not self.trace.record(event, self.cycle):
             self.counters.trace_lost += 1
+
+    def _note_rest(self) -> None:
+        """Ends counts of decision cycles where a group rested; a rest that was too short may have passed unnoticed."""
+        for group in self.groups:
+            since = self._resting_since[group.index]
+            if group.at_rest:
+                if since is None:
+                    self._resting_since[group.index] = self.cycle
+            elif since is not None:
+                self._resting_since[group.index] = None
+                certain = group.loop is None and self.cycle - since > _REST_GRACE
+                for lane in group.lanes:
+                    lane.decision.rest(certain=certain)
 
     def _check_port(self, port: int, event: Event) -> None:
         if event.kind in _LANE_KINDS:
@@ -150,8 +171,7 @@ class Golden(State):
         if event.kind == CommitKind.UNOFFER:
             return list(self._withdrawals())
         if event.kind == CommitKind.DISPATCH:
-            step = self._dispatch(event)
-            return [step] if step else []
+            return self._dispatches(self.lanes[event.lane])
         if event.kind in _GROUP_KINDS:
             if self._bus.following is not None:
                 return [self._bus.following]
@@ -171,7 +191,7 @@ class Golden(State):
         """Notes whose turn it is: round robin, where loop points and forming passes are one turn."""
         inside = event.kind in _INNER_KINDS or (event.kind == CommitKind.RETIRE and group.busy_core)
         for other in self.groups:
-            if other.loop_over and (other is not group or event.kind != CommitKind.RETIRE):
+            if other is not group or event.kind != CommitKind.RETIRE:
                 other.end_loop()
         if inside:
             return
@@ -182,34 +202,30 @@ class Golden(State):
             self._passed_over[other.index] += 1
             if self._passed_over[other.index] > 2 * self.sizes.lanes:
                 raise Divergence(f"group {other.index} waits for its turn while others had {2 * self.sizes.lanes}")
-        if event.kind == CommitKind.PLAN:
-            group.decision.planned.append(self.cycle)
 
-    def _dispatch(self, event: Event) -> Step | None:
-        group = self.groups[event.lane]
-        step = group.dispatch()
-        if step is None:
-            return None
-        cycles = event.detail >> 16 & 0xFFF
-        assert group.alive is not None
-        spans = group.decision.spans(self.cycle, first=group.alive.dispatched == 0)
-        if cycles not in spans:
-            raise Divergence(f"{event} shows {cycles} decision cycles, not one of {sorted(spans)}")
+    def _dispatches(self, lane: Lane) -> list[Step]:
+        """DISPATCHes that may come on a lane, with all the decision cycles that they may show."""
+        group = self.group_of(lane)
+        spans = sorted(lane.decision.spans(self.cycle))
+        return [
+            Step(
+                step.event._replace(detail=step.event.detail | cycles << 16),
+                partial(self._dispatch, lane, step, cycles),
+            )
+            for step in group.dispatching.dispatches(lane, pipeline=group.pipeline)
+            for cycles in spans
+        ]
 
-        def effect() -> None:
-            step.effect()
-            self.counters.add_decision(cycles, saturated=cycles == group.decision.SATURATED)
-            group.decision.planned.clear()
-            group.decision.dispatched = self.cycle
-            if len(group.dispatches) > 1:
-                return
-            group.busy_since = self.cycle
-            assert group.outstanding is not None
-            for write in self._bus.transaction.finished:
-                if write.lane == group.index and write.entry == group.outstanding.sequence % 16:
-                    group.outstanding.maybe_kept |= write.bits
-
-        return Step(step.event._replace(detail=step.event.detail | cycles << 16), effect)
+    def _dispatch(self, lane: Lane, step: Step, cycles: int) -> None:
+        step.effect()
+        self.counters.add_decision(cycles, saturated=cycles == Decision.SATURATED)
+        lane.decision.dispatch(self.cycle)
+        if len(lane.dispatches) > 1:
+            return
+        lane.busy_since = self.cycle
+        for write in self._bus.transaction.finished:
+            if write.lane is lane and write.entry == lane.dispatches[0].sequence % 16:
+                lane.dispatches[0].maybe_kept |= write.bits
 
     def _offers(self) -> list[Step]:
         if not self.slots.free:
@@ -252,12 +268,11 @@ class Golden(State):
         """
         self.written()
         for group in self.groups:
-            if group.loop_over:
-                group.end_loop()
+            group.end_loop()
         due = chain(
             self._offers(),
             *(group.steps() for group in self.groups),
-            *([step] for group in self.groups if (step := group.dispatch()) is not None),
+            *map(self._dispatches, self.lanes),
         )
         left = [str(step.event) for step in due]
         if left:

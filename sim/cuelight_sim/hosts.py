@@ -148,7 +148,7 @@ class Hosts(Actor):
             self.attributes(page, PageSchedAttr(automatic=1, tier=tier, group=group.index, rows=rows))
             self.command(page, self.admissible_id(page), 0)
         for _ in range(self.golden.control.stage_count):
-            self.complete(group, 0)
+            self.complete(self.some_lane(group), 0)
             self.lockstep.run(60)
 
     def rush(self) -> None:
@@ -188,7 +188,7 @@ class Hosts(Actor):
         self.write32(regmap.GROUP + group.index * regmap.GROUP_STRIDE + regmap.Group.SEATS, seats)
         for tier in (0, TIERS - 1):
             base = regmap.TIER + tier * regmap.TIER_STRIDE
-            for register in (regmap.Tier.MIN_SEATS, regmap.Tier.MIN_ROWS, regmap.Tier.KV_FLOOR):
+            for register in (regmap.Tier.MIN_SEATS, regmap.Tier.MIN_ROWS, regmap.Tier.KV_FLOOR, regmap.Tier.SEAT_FLOOR):
                 self.write32(base + register, 0)
         for tier in (TIERS - 1, 0):
             for _ in range(group.seats):
@@ -196,9 +196,23 @@ class Hosts(Actor):
             self._serve(group, 4, 0)
         self._serve(group, 3, 1)
 
-    def _join(self, group: Group, tier: int) -> int:
+    def overtake(self) -> None:
+        """A pass of lower tiers, and prompts of higher ones that come while it runs, one after the other."""
+        group = self.some_group()
+        self.reset(group)
+        self.rest()
+        for _ in range(self.random.choice((1, 4, 12))):
+            self._join(group, self.random.choice((2, 3)), self.random.choice((8, 8, 300)))
+        self._serve(group, self.random.choice((0, 1, 2)), 0)
+        for _ in range(self.random.choice((1, 3, 6))):
+            self._join(group, self.random.choice((0, 0, 1)), self.random.choice((8, 8, 300)))
+            for _ in range(self.random.choice((0, 1, 3, 10))):
+                self.complete(self.some_lane(group), 0)
+                self.lockstep.run(self.random.choice((0, 2, 15, 15)))
+
+    def _join(self, group: Group, tier: int, rows: int = 0) -> int:
         page = self.some_page(offered=True)
-        rows = self.random.choice((1, 3, 8, 8, 16, 60))
+        rows = rows or self.random.choice((1, 3, 8, 8, 16, 60))
         request_id = self.admissible_id(page)
         self.attributes(page, PageSchedAttr(automatic=1, tier=tier, group=group.index, rows=rows))
         self.command(page, request_id, 0)
@@ -206,9 +220,9 @@ class Hosts(Actor):
 
     def _serve(self, group: Group, passes: int, finishing: int) -> None:
         """Completes passes, each of them for the higher half of the tiers where ``finishing``."""
-        for _ in range(passes * self.golden.control.stage_count):
+        for _ in range(passes * self.golden.control.stage_count * len(group.lanes)):
             high = (seat for seat, request in group.seated.items() if request.tier < TIERS // 2)
-            self.complete(group, sum(1 << seat for seat in high) if finishing else 0)
+            self.complete(self.some_lane(group), sum(1 << seat for seat in high) if finishing else 0)
             self.lockstep.run(self.random.choice((2, 60, 60)))
 
     def _index(self, fifo: str, right: int, held: int) -> int:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from cuelight import regmap
 
 from .actor import Actor, completion_entry
-from .group import Group
-from .passes import next_sequence
+from .lane import Lane, next_sequence
 from .slots import SlotState
 
 __all__ = ["Lanes"]
@@ -19,29 +18,38 @@ class Lanes(Actor):
 
     def serve_lane(self) -> None:
         """A lane that completes what it has, up to some dispatches in a row."""
-        group = self.some_group()
+        lane = self.some_lane()
         for _ in range(self.random.choice((1, 1, 2, 8, 20))):
-            if group.outstanding is None:
+            if lane.outstanding is None:
                 break
-            while group.offered is not None and self.random.random() < 0.5:
-                self._pop(group, group.offered.sequence)
-            self.complete(group, self.some_seats(group))
+            while lane.offered is not None and self.random.random() < 0.5:
+                self._pop(lane, lane.offered.sequence)
+            self.complete(lane, self.some_seats(lane))
+            self.lockstep.run(self.random.choice((0, 3, 20, 60)))
+
+    def serve_group(self) -> None:
+        """All lanes of a group, for some dispatches."""
+        group = self.some_group()
+        for _ in range(self.random.choice((4, 20, 40))):
+            for lane in group.lanes if self.random.random() < 0.5 else [self.some_lane(group)]:
+                self.complete(lane, self.some_seats(lane) if self.random.random() < 0.5 else 0)
             self.lockstep.run(self.random.choice((0, 3, 20, 60)))
 
     def report_members(self) -> None:
         """A lane that names each member in STAGE_DONE, up to some dispatches in a row; now and then it breaks off."""
-        group = self.some_group()
+        lane = self.some_lane()
+        group = self.golden.group_of(lane)
         for _ in range(self.random.choice((1, 1, 2, 8))):
-            if group.alive is None or not group.dispatches:
+            if lane.outstanding is None:
                 break
-            members = [seat for seat in group.seated if group.alive.members >> seat & 1]
+            members = [seat for seat in group.seated if lane.outstanding.run.members >> seat & 1]
             self.random.shuffle(members)
             for seat in members:
                 if self.random.random() < 0.01 or seat not in group.seated:
                     return
-                if self.random.random() < 0.05 and group.dispatches:
-                    seats = self.some_seats(group)
-                    self.write_finished(group, group.dispatches[0].sequence % 16, seats)
+                if self.random.random() < 0.05 and lane.dispatches:
+                    seats = self.some_seats(lane)
+                    self.write_finished(lane, lane.dispatches[0].sequence % 16, seats)
                 self._report(group.seated[seat].id)
                 if self.random.random() < 0.05 and seat in group.seated:
                     self.coverage.note("STAGE_DONE of a member twice")
@@ -59,55 +67,55 @@ class Lanes(Actor):
 
     def complete_wrongly(self) -> None:
         """A completion that must be ignored, or one that meets its dispatch just so."""
-        group = self.some_group()
-        outstanding = group.outstanding
+        lane = self.some_lane()
+        outstanding = lane.outstanding
         kind = self.random.choice(("old", "to come", "wrong entry", "twice", "any", "younger"))
-        sequence = outstanding.sequence if outstanding is not None else group.sequence
+        sequence = outstanding.sequence if outstanding is not None else lane.sequence
         entry = sequence % 16
         if kind == "old":
             sequence = sequence - self.random.choice((1, 2, 16, 1 << 16)) & _ONES
             entry = sequence % 16
             self.coverage.note("completion of an old sequence")
         elif kind == "to come":
-            sequence = next_sequence(group.sequence) if self.random.random() < 0.3 else group.sequence
+            sequence = next_sequence(lane.sequence) if self.random.random() < 0.3 else lane.sequence
             entry = sequence % 16
             self.coverage.note("completion of a sequence to come")
         elif kind == "wrong entry":
             entry = entry ^ self.random.randint(1, 15)
             self.coverage.note("completion in a wrong entry")
         elif kind == "twice" and outstanding is not None:
-            self.complete(group, 0)
+            self.complete(lane, 0)
             self.coverage.note("completion twice")
-        elif kind == "younger" and len(group.dispatches) > 1:
-            sequence = group.dispatches[1].sequence
+        elif kind == "younger" and len(lane.dispatches) > 1:
+            sequence = lane.dispatches[1].sequence
             entry = sequence % 16
             self.coverage.note("completion of the younger of two dispatches")
         elif kind == "any":
             sequence = self.random.getrandbits(32)
-        self.write32(completion_entry(group, entry) + regmap.Completion.BATCH_DONE, sequence)
+        self.write32(completion_entry(lane, entry) + regmap.Completion.BATCH_DONE, sequence)
 
     def write_finished_wrongly(self) -> None:
         """FINISHED words in an entry where, or at a time when, none are expected."""
-        group = self.some_group()
-        if group.outstanding is None:
-            entry = self.random.choice((group.sequence % 16, self.random.randrange(16)))
+        lane = self.some_lane()
+        if lane.outstanding is None:
+            entry = self.random.choice((lane.sequence % 16, self.random.randrange(16)))
             self.coverage.note("finished words with nothing outstanding")
         else:
-            entry = group.outstanding.sequence % 16 ^ self.random.choice((1, 1, self.random.randint(1, 15)))
+            entry = lane.outstanding.sequence % 16 ^ self.random.choice((1, 1, self.random.randint(1, 15)))
             self.coverage.note("finished words in a wrong entry")
-        self.write_finished(group, entry, self.random.getrandbits(256) & self.random.getrandbits(256))
+        self.write_finished(lane, entry, self.random.getrandbits(256) & self.random.getrandbits(256))
 
     def pop_poll(self) -> None:
         """A pop of the poll head, right or stale."""
-        group = self.some_group()
-        outstanding = group.offered or group.outstanding
+        lane = self.some_lane()
+        outstanding = lane.offered or lane.outstanding
         if outstanding is not None and self.random.random() < 0.7:
-            self._pop(group, outstanding.sequence)
+            self._pop(lane, outstanding.sequence)
         else:
-            self._pop(group, self.random.choice((group.sequence, group.sequence - 2 & _ONES, 0)))
+            self._pop(lane, self.random.choice((lane.sequence, lane.sequence - 2 & _ONES, 0)))
 
-    def _pop(self, group: Group, sequence: int) -> None:
-        head = group.offered
+    def _pop(self, lane: Lane, sequence: int) -> None:
+        head = lane.offered
         hit = head is not None and sequence == head.sequence
         self.coverage.note(f"poll pop {'right' if hit else 'stale'}")
-        self.write32(regmap.POLL + group.index * regmap.POLL_STRIDE + regmap.Poll.POP, sequence)
+        self.write32(regmap.POLL + lane.index * regmap.POLL_STRIDE + regmap.Poll.POP, sequence)

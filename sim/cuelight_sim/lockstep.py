@@ -15,7 +15,7 @@ from .golden import Golden
 from .registers import Word
 from .steps import Divergence, Event
 
-__all__ = ["Device", "Lockstep", "Operation", "Read", "Rest", "Run", "Write", "play", "shrink"]
+__all__ = ["Device", "Lockstep", "Observer", "Operation", "Read", "Rest", "Run", "Write", "play", "shrink"]
 
 _COMMITS_KEPT = 24
 """Latest commits that a divergence's note shows."""
@@ -34,6 +34,19 @@ class Device(Protocol):
     def write(self, offset: int, value: int, width: int = 4, strobe: int | None = None) -> None: ...
     def read(self, offset: int, width: int = 4) -> int: ...
     def run_until_idle(self, limit: int = 100_000) -> object: ...
+
+
+class Observer(Protocol):
+    """Looks at a run for one property, and raises `Divergence` where the device lacks it."""
+
+    def accepted(self, cycle: int, offset: int) -> None:
+        """A write to the eight bytes at ``offset`` was accepted in this cycle."""
+
+    def observe(self, commit: Commit) -> None:
+        """A commit that the golden model has found legal and followed."""
+
+    def rest(self) -> None:
+        """The device is idle."""
 
 
 class Write(NamedTuple):
@@ -78,11 +91,14 @@ class Lockstep:
         Model of the RTL, just after reset.
     golden
         Golden model of the same sizes and nonce, just after reset.
+    observers
+        Told of everything.
     """
 
-    def __init__(self, device: Device, golden: Golden) -> None:
+    def __init__(self, device: Device, golden: Golden, observers: Sequence[Observer] = ()) -> None:
         self.device = device
         self.golden = golden
+        self.observers = observers
         self.script: list[Operation] = []
         """All operations so far."""
         self.observe: Callable[[Event], None] = lambda event: None
@@ -113,7 +129,9 @@ class Lockstep:
         self.device.write(offset, data, width=8, strobe=strobe)
         # The write before may have its effect in the very cycle in which this one is accepted.
         self._replay(until=self.device.accepted_at)
-        self._golden(lambda: self.golden.write(offset, data, strobe))
+        self._check(lambda: self.golden.write(offset, data, strobe))
+        for observer in self.observers:
+            observer.accepted(self.device.accepted_at, offset)
         self._replay()
 
     def run(self, cycles: int) -> None:
@@ -123,14 +141,16 @@ class Lockstep:
         self.script.append(Run(cycles))
         self.device.step(cycles)
         self._replay()
-        self._golden(self.golden.written)
+        self._check(self.golden.written)
 
     def rest(self) -> None:
         """Lets the device become idle and compares every readable register and record."""
         self.script.append(Rest())
         self.device.run_until_idle(_REST_CYCLES)
         self._replay()
-        self._golden(self.golden.check_rest)
+        self._check(self.golden.check_rest)
+        for observer in self.observers:
+            self._check(observer.rest)
         self._compare(sorted({offset & ~7 for offset in self.golden.readable}))
         self._replay()
 
@@ -169,12 +189,14 @@ class Lockstep:
                 break
             count += 1
             self._latest.append(commit)
-            self._golden(partial(self.golden.commit, commit))
+            self._check(partial(self.golden.commit, commit))
+            for observer in self.observers:
+                self._check(partial(observer.observe, commit))
             after_each()
             self.observe(Event(CommitKind(commit.kind), commit.lane, commit.stage, commit.id, commit.detail))
         del commits[:count]
 
-    def _golden(self, check: Callable[[], None]) -> None:
+    def _check(self, check: Callable[[], None]) -> None:
         try:
             check()
         except Divergence as divergence:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cuelight import regmap
 
 from .actor import Actor
-from .coverage import SETTINGS, situation
+from .coverage import situation
+from .goals import SETTINGS
 from .group import Group
 from .tiers import TIERS
 
-__all__ = ["Operators"]
+__all__ = ["Operators", "lane_register"]
 
 _AMBUSH_CYCLES = 300
+_LEAST_STAGES = 4
+"""Of a model for automatic requests."""
 
 
 class Operators(Actor):
@@ -46,6 +51,7 @@ class Operators(Actor):
             (
                 (tier + regmap.Tier.MIN_SEATS, (0, 0, 1, 2, 5, seats // 2, seats, seats + 1, 1 << 16)),
                 (tier + regmap.Tier.MIN_ROWS, (0, 0, 3, 8, 50, 200, 240, 512, 513, 1 << 10)),
+                (tier + regmap.Tier.SEAT_FLOOR, (0, 0, 0, 1, 2, seats // 4, seats, seats + 1, 1 << 16)),
                 (tier + regmap.Tier.KV_FLOOR, (0, 0, 1, 30, 390, 0xFFFF, 0x1_0000)),
                 (base + regmap.Group.COST, (word, word, 0, 100, 1000, self.random.getrandbits(16), 1 << 31)),
                 (base + regmap.Group.COST_DECODE, (0, 0, 1, 7, 500, 0xFFFF, 0x1_0000, word)),
@@ -58,16 +64,43 @@ class Operators(Actor):
         self._set(offset, self.random.choice(values))
 
     def set_depth(self) -> None:
-        """A write of a lane's depth, mostly right after everything of the group was cancelled or completed."""
-        group = self.some_group()
-        value = self.random.choice((1, 1, 1, 2, 2, 0, 3, 1 << 16 | 1))
-        self._set(regmap.LANE + group.index * regmap.LANE_STRIDE + regmap.Lane.DEPTH, value)
+        """A write of a lane's depth."""
+        self._set_lane(regmap.Lane.DEPTH, (1, 1, 1, 2, 2, 0, 3, 1 << 16 | 1))
 
     def set_sequence(self) -> None:
         """A write of a lane's sequence, mostly near the end of a low half."""
-        group = self.some_group()
-        value = self.random.choice((0xFFFF_FFFA, 0xFFFF_FFFE, 0x0001_FFFD, 0x7FFF_FFFE, 0, 0x1234_FFFF, 0x1_0000, 1))
-        self._set(regmap.LANE + group.index * regmap.LANE_STRIDE + regmap.Lane.SEQUENCE, value)
+        self._set_lane(
+            regmap.Lane.SEQUENCE,
+            (0xFFFF_FFFA, 0xFFFF_FFFE, 0x0001_FFFD, 0x7FFF_FFFE, 0, 0x1234_FFFF, 0x1_0000, 1),
+        )
+
+    def set_pipeline(self) -> None:
+        """A write of which lanes make a pipeline, or of where in one a lane begins, legal or not."""
+        stages = self.sizes.stages
+        if self.random.random() < 0.5:
+            self._set_lane(regmap.Lane.PIPELINE, (1, 1, 2, 2, 4, 8, 0, 3, 16, 1 << 16 | 2))
+        else:
+            self._set_lane(regmap.Lane.FIRST_STAGE, (0, 1, 2, 3, 3, 4, 5, 6, stages - 1, stages, 1 << 8, 1 << 31))
+
+    def build_pipelines(self) -> None:
+        """Pipelines of some sizes, with stages in the order of their lanes, mostly; the groups are empty."""
+        for lanes, share in ((2, 0.7), (4, 0.4), (8, 0.4)):
+            for first in range(0, self.sizes.lanes - lanes + 1, lanes):
+                if self.random.random() < share:
+                    self._set(lane_register(first, regmap.Lane.PIPELINE), lanes)
+        stages = range(2, max(_LEAST_STAGES, self.golden.control.stage_count) + 1)
+        for group in self.golden.groups:
+            starts = sorted(self.random.choices(stages, k=len(group.lanes)))
+            if self.random.random() < 0.2:
+                self.random.shuffle(starts)
+            for lane, start in zip(group.lanes, starts, strict=True):
+                self._set(lane_register(lane.index, regmap.Lane.FIRST_STAGE), start)
+        if any(lane.pipeline > 1 and self.golden.groups[lane.index].absorbed for lane in self.golden.lanes):
+            self.coverage.note("lane claimed by two pipelines")
+
+    def _set_lane(self, register: int, values: Sequence[int]) -> None:
+        lane = self.random.randrange(self.sizes.lanes)
+        self._set(lane_register(lane, register), self.random.choice(values))
 
     def _set(self, offset: int, value: int) -> None:
         refused = self.golden.counters.config_ignored
@@ -77,11 +110,14 @@ class Operators(Actor):
         self.coverage.note(f"{_setting(offset)} {verdict}")
 
     def reset_group(self) -> None:
-        """GROUP_RESET, now and then of a group that does not exist."""
+        """GROUP_RESET, now and then of a group that does not exist or is absorbed."""
         if self.random.random() < 0.3:
+            absorbed = [group.index for group in self.golden.groups if group.absorbed]
+            if absorbed:
+                self.coverage.note("reset of an absorbed group")
             self.write32(
                 regmap.CONTROL + regmap.Control.GROUP_RESET,
-                self.random.choice((self.sizes.lanes, 8, 0xFFFF_FF00, 256)),
+                self.random.choice(absorbed or (self.sizes.lanes, 8, 0xFFFF_FF00, 256)),
             )
         else:
             self.reset(self.some_group())
@@ -92,18 +128,20 @@ class Operators(Actor):
         awaited = self.random.choice(("forming", "loop point", "loop point", "resetting", "pass alive", "idle"))
         if awaited == "resetting" and self.random.random() < 0.3:
             self.reset(group)
-        elif group.outstanding is not None:
-            self.complete(group, self.some_seats(group))
+        else:
+            lane = self.some_lane(group)
+            self.complete(lane, self.some_seats(lane))
         for _ in range(_AMBUSH_CYCLES):
             if situation(group) == awaited and (group.seated or awaited == "idle"):
                 break
-            if group.outstanding is not None and self.random.random() < 0.2:
-                self.complete(group, 0)
+            if self.random.random() < 0.2:
+                self.complete(self.some_lane(group), 0)
             self.lockstep.run(1)
         else:
             return
         self.lockstep.run(self.random.choice((0, 0, 0, 1, 2, 5, 9)))
         strikes = (
+            self._strike_all,
             self._strike_all,
             self._strike_one,
             self._strike_one,
@@ -132,20 +170,29 @@ class Operators(Actor):
             self.park(request.id)
 
     def _credit_all(self, group: Group) -> None:
+        early = self.random.random() < 0.5
         for request in list(group.seated.values()):
-            if request.parked:
+            if request.parked or early:
                 self.credit(request.id)
 
     def empty_house(self) -> None:
         """Resets every group, so that settings may be changed, and changes some."""
         for group in self.golden.groups:
-            self.reset(group)
+            if not group.absorbed:
+                self.reset(group)
+                for request in list(group.parked):
+                    self.cancel(request.id)
         self.rest()
         for _ in range(self.random.randint(1, 6)):
             self.configure()
             self.set_sequence()
             self.set_depth()
             self.set_policy()
+            self.set_pipeline()
+        if self.random.random() < 0.5:
+            for lane in self.golden.lanes:
+                self._set(lane_register(lane.index, regmap.Lane.PIPELINE), 1)
+            self.build_pipelines()
 
     def random_write(self) -> None:
         """A write of anything anywhere."""
@@ -163,7 +210,7 @@ class Operators(Actor):
 
     def read(self) -> None:
         """A read while work may be going on."""
-        group = self.some_group()
+        lane = self.some_lane()
         self.coverage.note("read under way")
         self.lockstep.read(
             self.random.choice(
@@ -172,8 +219,8 @@ class Operators(Actor):
                     self.page_offset(self.random.randrange(8), regmap.Page.OFFER_ID),
                     regmap.COUNTERS + regmap.Counters.ADMITTED,
                     regmap.COUNTERS + regmap.Counters.REJECTED,
-                    regmap.LANE + group.index * regmap.LANE_STRIDE + regmap.Lane.SEQUENCE,
-                    regmap.POLL + group.index * regmap.POLL_STRIDE + regmap.Poll.DISPATCH,
+                    lane_register(lane.index, regmap.Lane.SEQUENCE),
+                    regmap.POLL + lane.index * regmap.POLL_STRIDE + regmap.Poll.DISPATCH,
                     regmap.CONTROL + regmap.Control.PAGE_ENABLE,
                     regmap.FIFO + regmap.Fifo.REJECT_HEAD,
                 )
@@ -181,11 +228,19 @@ class Operators(Actor):
         )
 
 
+def lane_register(lane: int, register: int) -> int:
+    return regmap.LANE + lane * regmap.LANE_STRIDE + register
+
+
 def _setting(offset: int) -> str:
     """Name of a control register."""
     if offset < regmap.LANE:
         return "PAGE_ENABLE" if offset == regmap.CONTROL + regmap.Control.PAGE_ENABLE else "STAGE_COUNT"
+    kind: type
     if offset < regmap.GROUP:
-        return "DEPTH" if offset % regmap.LANE_STRIDE == regmap.Lane.DEPTH else "SEQUENCE"
-    kind, stride = (regmap.Group, regmap.GROUP_STRIDE) if offset < regmap.TIER else (regmap.Tier, regmap.TIER_STRIDE)
+        kind, stride = regmap.Lane, regmap.LANE_STRIDE
+    elif offset < regmap.TIER:
+        kind, stride = regmap.Group, regmap.GROUP_STRIDE
+    else:
+        kind, stride = regmap.Tier, regmap.TIER_STRIDE
     return next(name for name in SETTINGS if getattr(kind, name, None) == offset % stride)

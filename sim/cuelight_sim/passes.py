@@ -1,36 +1,25 @@
-"""Passes while they live and at their loop point, and their dispatches (docs/device.md §6, §7)."""
+"""Passes while they live, and the dispatches that each of them walks through (docs/device.md §6, §7)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from .forming import Entry, Forming
+from .lane import Lane, lane_of
 
-__all__ = ["Decision", "LoopPoint", "Outstanding", "Pass", "next_sequence"]
-
-
-def next_sequence(sequence: int) -> int:
-    """Sequence after ``sequence``: low halves 0 and 0xFFFF are skipped, the high half wraps."""
-    low = sequence & 0xFFFF
-    if low == 0xFFFE:
-        return ((sequence >> 16) + 1 & 0xFFFF) << 16 | 1
-    return sequence + 1
+__all__ = ["Leg", "Pass"]
 
 
-@dataclass(slots=True)
-class LoopPoint:
-    """A pass between LOOP_POINT and its last ADVANCE."""
+class Leg(NamedTuple):
+    """One dispatch of a pass."""
 
-    retiring: bool = True
-    """No ADVANCE has been seen."""
-    settled: bool = False
-    """After the step before, no seat was left to retire; seats marked since may be passed over."""
-    doubtful: bool = False
-    """A marked request retired when the loop point may have been over already."""
-    retired: set[int] = field(default_factory=set)
-    """Ids that retired in this loop point."""
-    advanced: int = 0
-    """Entries done or dropped."""
+    lane: Lane
+    stage: int
+    first: bool
+    """The pass's first dispatch on the lane."""
+    last: bool
+    """Its last one there."""
 
 
 class Pass:
@@ -40,75 +29,73 @@ class Pass:
     ----------
     formed
         The pass as it was formed.
+    lanes
+        The group's.
     stage_count
         Stages of the model.
+    cycle
+        When it was formed.
     """
 
-    def __init__(self, formed: Forming, stage_count: int) -> None:
+    def __init__(self, formed: Forming, lanes: Sequence[Lane], stage_count: int, cycle: int) -> None:
+        self.k = formed.k
         self.number = formed.number
+        self.buffer = formed.buffer
+        self.top = 0
+        """The highest tier of its members."""
         self.decode = formed.decode
         self.entries: tuple[Entry, ...] = tuple(formed.entries)
         self.rows = formed.rows
         self.samples = bool(self.decode) or any(entry.last for entry in self.entries)
-        binds = any(entry.bind for entry in self.entries)
-        first, last = (1 if binds else 2), stage_count - (0 if self.samples else 1)
-        self.stages = range(first, last)
-        self.dispatched = 0
-        """Stages that have had their dispatch."""
-        self.stamp: int | None = None
-        """Low half of the first dispatch's sequence."""
         self.members = self.sampling = self.decode
         for entry in self.entries:
             self.members |= 1 << entry.seat
             self.sampling |= entry.last << entry.seat
-        self.reported = 0
-        """Members that STAGE_DONE named since the oldest outstanding dispatch became it."""
         self.finished = 0
         """Bitmap of members reported finished."""
         self.maybe_finished = 0
         """Members whose FINISHED word was written while its dispatch was on its way: kept or not, both are right."""
-        self.loop: LoopPoint | None = None
+        binds = any(entry.bind for entry in self.entries)
+        self.legs = _walk(lanes, range(2, stage_count - (not self.samples)), binds=binds)
+        self.dispatched = 0
+        """Legs that have had their dispatch."""
+        self.outstanding = 0
+        """Dispatches that are not complete."""
+        self.ready_since = cycle
+        """When it was formed, or could go on to its present lane."""
+        self.stamps: dict[int, int] = {}
+        """For each lane, the low half of the sequence of its first dispatch there."""
 
     @property
-    def buffer(self) -> int:
-        return (self.number - 1) % 2
+    def next_leg(self) -> Leg | None:
+        """What is dispatched next."""
+        return self.legs[self.dispatched] if self.dispatched < len(self.legs) else None
+
+    @property
+    def crosses(self) -> bool:
+        """The next dispatch is on another lane than the one before."""
+        return 0 < self.dispatched < len(self.legs) and self.legs[self.dispatched].first
+
+    @property
+    def due(self) -> bool:
+        """Its last dispatch is complete, so its loop point is due."""
+        return self.dispatched == len(self.legs) and not self.outstanding
+
+    def ready_for(self, lane: Lane) -> bool:
+        """It has a stage for the lane now."""
+        leg = self.next_leg
+        return leg is not None and leg.lane is lane and not (self.crosses and self.outstanding)
 
 
-@dataclass(slots=True)
-class Outstanding:
-    """A dispatch that is not complete."""
-
-    sequence: int
-    stage: int
-    first: bool
-    last: bool
-    offered: bool = True
-    kept: int = 0
-    """FINISHED bits written since it is the oldest outstanding one."""
-    maybe_kept: int = 0
-
-
-@dataclass(slots=True)
-class Decision:
-    """Since when the group's next dispatch is being decided, in cycles."""
-
-    SATURATED = 0xFFF
-    idle: bool | None = True
-    """Whether the pass to come follows idleness; None: an admission met the end of a loop point, either is right."""
-    planned: list[int] = field(default_factory=list)
-    """Cycles of the PLANs since the latest DISPATCH; passes that came to nothing make it more than one."""
-    completed: int = 0
-    """Cycle of the latest COMPLETE."""
-    dispatched: int = -1
-    """Cycle of the latest DISPATCH."""
-
-    def spans(self, cycle: int, *, first: bool) -> set[int]:
-        """Values that a DISPATCH in ``cycle`` may show, the first of its pass or not."""
-        if not first and self.dispatched >= self.completed:
-            return {1}
-        spans: set[int] = set()
-        if self.idle is not False and first:
-            spans.update(cycle - planned for planned in self.planned)
-        if not (self.idle and first):
-            spans.add(cycle - self.completed)
-        return {min(span, self.SATURATED) for span in spans}
+def _walk(lanes: Sequence[Lane], stages: range, *, binds: bool) -> tuple[Leg, ...]:
+    legs: list[Leg] = []
+    for stage in stages:
+        lane = lane_of(lanes, stage)
+        first = not legs or legs[-1].lane is not lane
+        if first and legs:
+            legs[-1] = legs[-1]._replace(last=True)
+        if first and binds:
+            legs.append(Leg(lane, 1, first=True, last=False))
+        legs.append(Leg(lane, stage, first=first and not binds, last=False))
+    legs[-1] = legs[-1]._replace(last=True)
+    return tuple(legs)

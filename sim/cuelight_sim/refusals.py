@@ -99,7 +99,8 @@ class Refusals(Actor):
     def _give_bad_attributes(self) -> None:
         page = self.some_page(offered=True)
         fair = fields(self.fair_attributes())
-        fault = self.random.choice(("half", "group", "rows", "end"))
+        absorbed = [group.index for group in self.golden.groups if group.absorbed]
+        fault = self.random.choice(("half", "group", "rows", "end", *(["absorbed"] * 3 if absorbed else [])))
         if fault == "half":
             strobe = self.random.randint(1, 0xFE)
             value = PageSchedAttr(**fair).pack()
@@ -107,9 +108,12 @@ class Refusals(Actor):
         else:
             change = {
                 "group": {"group": 7},
+                "absorbed": {"group": self.random.choice(absorbed or [0])},
                 "rows": {"rows": 0},
                 "end": {"rows": fair["rows"], "start": (1 << 20) - fair["rows"]},
             }[fault]
+            if fault == "absorbed":
+                self.coverage.note("admission to an absorbed group")
             self.attributes(page, PageSchedAttr(**{**fair, **change}))
         self.command(page, self.admissible_id(page), 0)
 

@@ -11,8 +11,8 @@ from cuelight import regmap
 
 from .fifos import Counters
 from .group import Group
+from .lane import Lane
 from .pages import ProducerPage
-from .passes import Pass
 from .tiers import TIERS, Tier
 
 if TYPE_CHECKING:
@@ -122,33 +122,37 @@ class Registers:
         self._add(regmap.CONTROL + regmap.Control.STAGE_COUNT, lambda: golden.control.stage_count)
 
     def _add_groups(self) -> None:
-        for group in self._golden.groups:
-            self._add_lane(group, regmap.LANE + group.index * regmap.LANE_STRIDE)
+        for group, lane in zip(self._golden.groups, self._golden.lanes, strict=True):
+            self._add_lane(lane, group, regmap.LANE + lane.index * regmap.LANE_STRIDE)
             self._add_group(group, regmap.GROUP + group.index * regmap.GROUP_STRIDE)
-            self._add_poll(group, regmap.POLL + group.index * regmap.POLL_STRIDE)
+            self._add_poll(lane, regmap.POLL + lane.index * regmap.POLL_STRIDE)
         for number, tier in enumerate(self._golden.tiers):
             self._add_tier(tier, regmap.TIER + number * regmap.TIER_STRIDE)
 
-    def _add_lane(self, group: Group, base: int) -> None:
+    def _add_lane(self, lane: Lane, group: Group, base: int) -> None:
+        golden = self._golden
+
         def status() -> _Wide:
-            outstanding = group.outstanding
+            outstanding, served = lane.outstanding, golden.group_of(lane)
             value = regmap.LaneLaneStatus(
                 outstanding=outstanding is not None,
-                offered=group.offered is not None,
-                in_pass=group.alive is not None,
-                resetting=group.resetting,
-                stage=outstanding.stage if outstanding is not None else 0,
+                offered=lane.offered is not None,
+                in_pass=bool(served.alive),
+                resetting=served.resetting,
+                stage=outstanding.leg.stage if outstanding is not None else 0,
             ).pack()
             return _Wide(value) if outstanding is not None else _Wide(value, ~0xFF00)
 
         def busy_ns() -> _Wide:
-            scale = self._golden.ns_per_cycle
-            return _UNKNOWN if scale is None else _Wide(group.busy_cycles * scale)
+            scale = golden.ns_per_cycle
+            return _UNKNOWN if scale is None else _Wide(lane.busy_cycles * scale)
 
         self._add(base + regmap.Lane.LANE_STATUS, status)
-        self._add(base + regmap.Lane.SEQUENCE, lambda: group.sequence)
+        self._add(base + regmap.Lane.SEQUENCE, lambda: lane.sequence)
         self._add(base + regmap.Lane.PASS, lambda: group.pass_number)
-        self._add(base + regmap.Lane.DEPTH, lambda: group.depth)
+        self._add(base + regmap.Lane.DEPTH, lambda: lane.depth)
+        self._add(base + regmap.Lane.FIRST_STAGE, lambda: lane.first_stage)
+        self._add(base + regmap.Lane.PIPELINE, lambda: lane.pipeline)
         self._add(base + regmap.Lane.BUSY_NS, busy_ns, words=2)
 
     def _add_group(self, group: Group, base: int) -> None:
@@ -175,27 +179,28 @@ class Registers:
         self._add(base + regmap.Tier.MIN_SEATS, lambda: tier.min_seats)
         self._add(base + regmap.Tier.MIN_ROWS, lambda: tier.min_rows)
         self._add(base + regmap.Tier.KV_FLOOR, lambda: tier.kv_floor)
+        self._add(base + regmap.Tier.SEAT_FLOOR, lambda: tier.seat_floor)
 
-    def _add_poll(self, group: Group, base: int) -> None:
+    def _add_poll(self, lane: Lane, base: int) -> None:
         dispatch = base + regmap.Poll.DISPATCH
         for offset, reader in (
             (regmap.Dispatch.HEAD, _head),
             (regmap.Dispatch.PASS, _pass_word),
             (regmap.Dispatch.TAIL, _tail),
         ):
-            self._add(dispatch + offset, partial(reader, group), words=2)
+            self._add(dispatch + offset, partial(reader, lane), words=2)
         record = base + regmap.Poll.RECORD
         for unit in range(regmap.Record.BITMAP_COUNT):
             offset = record + regmap.Record.BITMAP + unit * regmap.Record.BITMAP_STRIDE
             for word in range(regmap.BitmapUnit.WORD_COUNT):
                 self._add(
                     offset + regmap.BitmapUnit.WORD + word * regmap.BitmapUnit.WORD_STRIDE,
-                    partial(_bitmap_word, group, 96 * unit + 32 * word),
+                    partial(_bitmap_word, lane, 96 * unit + 32 * word),
                 )
-            self._add(offset + regmap.BitmapUnit.TAIL, partial(_bitmap_tail, group))
+            self._add(offset + regmap.BitmapUnit.TAIL, partial(_bitmap_tail, lane))
         for number in range(regmap.Record.ENTRY_COUNT):
             offset = record + regmap.Record.ENTRY + number * regmap.Record.ENTRY_STRIDE
-            self._add(offset, partial(_entry, group, number), words=regmap.Entry.SIZE // 4)
+            self._add(offset, partial(_entry, lane, number), words=regmap.Entry.SIZE // 4)
 
     def _add_fifos(self) -> None:
         golden, base, fifo = self._golden, regmap.FIFO, regmap.Fifo
@@ -257,54 +262,52 @@ class Registers:
 # ------------------------------------------------------------------------------------------- descriptor and record
 
 
-def _head(group: Group) -> _Wide:
-    outstanding, alive = group.offered, group.alive
-    if outstanding is None or alive is None:
-        return _Wide(0)
+def _head(lane: Lane) -> int:
+    head = lane.offered
+    if head is None:
+        return 0
+    return regmap.DispatchHead(
+        sequence=head.sequence,
+        stage=head.leg.stage,
+        buffer=head.run.buffer,
+        first=head.leg.first,
+        last=head.leg.last,
+        samples=head.run.samples,
+        rows=head.run.rows,
+    ).pack()
+
+
+def _pass_word(lane: Lane) -> _Wide:
+    head = lane.offered
+    if head is None:
+        return _UNKNOWN
     return _Wide(
-        regmap.DispatchHead(
-            sequence=outstanding.sequence,
-            stage=outstanding.stage,
-            buffer=alive.buffer,
-            first=outstanding.first,
-            last=outstanding.last,
-            samples=alive.samples,
-            rows=alive.rows,
+        regmap.DispatchPass(
+            pass_number=head.run.number, entries=len(head.run.entries), stamp=head.sequence & 0xFFFF
         ).pack()
     )
 
 
-def _pass_word(group: Group) -> _Wide:
-    outstanding, alive = group.offered, group.alive
-    if outstanding is None or alive is None:
-        return _UNKNOWN
-    stamp = outstanding.sequence & 0xFFFF
-    return _Wide(regmap.DispatchPass(pass_number=alive.number, entries=len(alive.entries), stamp=stamp).pack())
+def _tail(lane: Lane) -> _Wide:
+    head = lane.offered
+    return _UNKNOWN if head is None else _Wide(regmap.DispatchTail(stamp=head.sequence & 0xFFFF).pack())
 
 
-def _tail(group: Group) -> _Wide:
-    outstanding = group.offered
-    if outstanding is None:
-        return _UNKNOWN
-    return _Wide(regmap.DispatchTail(stamp=outstanding.sequence & 0xFFFF).pack())
+def _bitmap_word(lane: Lane, seat: int) -> int:
+    head = lane.offered
+    return head.run.decode >> seat if head is not None else 0
 
 
-def _stamp(alive: Pass) -> int:
-    return alive.stamp or 0
+def _bitmap_tail(lane: Lane) -> int:
+    head = lane.offered
+    return regmap.BitmapUnitTail(stamp=head.run.stamps[lane.index]).pack() if head is not None else 0
 
 
-def _bitmap_word(group: Group, seat: int) -> int:
-    return group.alive.decode >> seat if group.alive else 0
-
-
-def _bitmap_tail(group: Group) -> int:
-    return regmap.BitmapUnitTail(stamp=_stamp(group.alive)).pack() if group.alive else 0
-
-
-def _entry(group: Group, number: int) -> int:
-    if group.alive is None or number >= len(group.alive.entries):
+def _entry(lane: Lane, number: int) -> int:
+    head = lane.offered
+    if head is None or number >= len(head.run.entries):
         return 0
-    entry = group.alive.entries[number]
+    entry = head.run.entries[number]
     chunk = regmap.EntryChunk(
         start=entry.start, seat=entry.seat, bind=entry.bind, first=entry.first, last=entry.last
     ).pack()
@@ -312,5 +315,5 @@ def _entry(group: Group, number: int) -> int:
         entry.request.id << 8 * regmap.Entry.REQUEST
         | chunk << 8 * regmap.Entry.CHUNK
         | regmap.EntryRows(rows=entry.rows).pack() << 8 * regmap.Entry.ROWS
-        | regmap.EntryTail(stamp=_stamp(group.alive)).pack() << 8 * regmap.Entry.TAIL
+        | regmap.EntryTail(stamp=head.run.stamps[lane.index]).pack() << 8 * regmap.Entry.TAIL
     )

@@ -1,6 +1,6 @@
 """Long random runs of the RTL in lockstep with the golden model.
 
-    python -c "from cuelight_sim.runs import *; print(run_random(1, 50_000, Params()).table())"
+python -c "from cuelight_sim.runs import *; print(run_random(1, 50_000, Params()).table())"
 """
 
 from __future__ import annotations
@@ -15,7 +15,11 @@ from .coverage import Coverage
 from .driver import Driver
 from .golden import Golden
 from .lockstep import Lockstep, Operation, shrink
+from .loop_waits import LoopWaits
+from .shares import Shares
 from .steps import Divergence
+from .waits import Waits
+from .watch import Watch
 
 __all__ = ["Params", "fresh_lockstep", "run_random"]
 
@@ -23,8 +27,9 @@ _STEPS_PER_RESET = 2000
 
 
 def fresh_lockstep(params: Params, nonce: int = 1) -> Lockstep:
-    """Both models just after reset."""
-    return Lockstep(Model(params, nonce), Golden(params, nonce, NS_PER_CYCLE))
+    """Both models just after reset, and all that is promised of the RTL watched."""
+    golden = Golden(params, nonce, NS_PER_CYCLE)
+    return Lockstep(Model(params, nonce), golden, (Watch(golden), Shares(golden), Waits(golden), LoopWaits(golden)))
 
 
 def run_random(
@@ -33,6 +38,8 @@ def run_random(
     params: Params,
     coverage: Coverage | None = None,
     fresh: Callable[[Params, int], Lockstep] = fresh_lockstep,
+    *,
+    shortest: bool = True,
 ) -> Coverage:
     """Does ``steps`` random actions, with a reset of the models now and then.
 
@@ -48,11 +55,15 @@ def run_random(
         Counts go here; a new one where it is left out.
     fresh
         Makes the models.
+    shortest
+        Look for a short script where they disagree, which takes minutes.
 
     Raises
     ------
     Divergence
         The models disagree. Its notes have the seed and the shortest script found on which they do.
+    TimeoutError
+        The device never takes a write, or never rests.
     """
     coverage = coverage or Coverage(params)
     random = Random(seed)
@@ -68,6 +79,8 @@ def run_random(
             lockstep.compare_window()
             driver.drain()
         except Divergence as divergence:
+            if not shortest:
+                raise
             script = shrink(lockstep.script, lambda nonce=nonce: fresh(params, nonce))  # type: ignore[misc]
             divergence.add_note(f"seed {seed}, {params.tag}; minimal script:\n  {_listing(script)}")
             raise

@@ -9,6 +9,7 @@ from cuelight import regmap
 
 from .fifos import Counters, EventTrace, RejectFifo
 from .group import Group
+from .lane import Lane, server_of
 from .pages import ProducerPage
 from .slots import Slots
 from .tiers import TIERS, Tier
@@ -58,7 +59,27 @@ class State:
         self.rejects = RejectFifo()
         self.trace = EventTrace()
         self.pages = tuple(ProducerPage() for _ in range(regmap.PAGE_COUNT))
+        self.lanes = tuple(map(Lane, range(sizes.lanes)))
         self.groups = tuple(
-            Group(lane, sizes.seats, self.slots, self.counters, self.tiers, lambda: self.control.stage_count)
-            for lane in range(sizes.lanes)
+            Group(
+                lane,
+                sizes.seats,
+                self.slots,
+                self.counters,
+                self.tiers,
+                lambda: self.control.stage_count,
+                lambda: self.cycle,
+            )
+            for lane in self.lanes
         )
+        self._served = list(self.groups)
+
+    def group_of(self, lane: Lane) -> Group:
+        """The group that a lane serves."""
+        return self._served[lane.index]
+
+    def arrange_lanes(self) -> None:
+        """Gives lanes to groups anew, as the PIPELINE registers say."""
+        self._served = [self.groups[server_of(self.lanes, lane.index)] for lane in self.lanes]
+        for group in self.groups:
+            group.lanes = tuple(lane for lane in self.lanes if self.group_of(lane) is group)

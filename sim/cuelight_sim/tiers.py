@@ -16,3 +16,4 @@ class Tier:
     min_seats: int = 0
     min_rows: int = 0
     kv_floor: int = 0
+    seat_floor: int = 0

@@ -10,20 +10,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cuelight import regmap
-from cuelight.regmap import CommitKind, EntryChunk, FifoRetireHead, PageSchedAttr, PageSchedCmd
+from cuelight.regmap import CommitKind, DispatchHead, EntryChunk, FifoRetireHead, PageSchedAttr, PageSchedCmd
 from cuelight_rtl.model import NS_PER_CYCLE, Commit, Model
 from cuelight_rtl.params import Params
 
-__all__ = ["STAGES", "Arrival", "Outcome", "Pace", "PassRun", "Workload"]
+__all__ = ["Arrival", "Outcome", "Pace", "PassRun", "Workload"]
 
-STAGES = 4
-_LAYERS = 2
-"""The one stage that takes time."""
+_FIRST_LAYER = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long a pass takes a lane, in µs: ``base + rows × row + rows read × positions before them / 1024 × reach``."""
+    """How long a pass takes a lane, in µs: ``base + rows × row + rows read × positions before them / 1024 × reach``.
+
+    Each layer stage takes the same part of it.
+    """
 
     base_us: float = 5000.0
     row_us: float = 40.0
@@ -81,9 +82,13 @@ class Workload:
         Registers by offset, written before the first arrival.
     pace
         The lane's.
+    layers
+        Layer stages; no other stage takes time.
 
     Attributes
     ----------
+    stage_count : int
+        STAGE_COUNT.
     outcomes : list of Outcome
         As the arrivals.
     passes : list of PassRun
@@ -93,12 +98,23 @@ class Workload:
     """
 
     def __init__(
-        self, params: Params, arrivals: Sequence[Arrival], settings: Mapping[int, int], pace: Pace | None = None
+        self,
+        params: Params,
+        arrivals: Sequence[Arrival],
+        settings: Mapping[int, int],
+        pace: Pace | None = None,
+        layers: int = 1,
     ) -> None:
         if len(arrivals) > params.slots - regmap.PAGE_COUNT:
             raise ValueError(f"{len(arrivals)} arrivals are more than a device of {params.slots} slots holds")
         self._model = Model(params)
         self._pace = pace or Pace()
+        self._layers = range(_FIRST_LAYER, _FIRST_LAYER + layers)
+        self._begun_us: dict[int, float] = {}
+        """When the passes alive began, by their record buffers."""
+        self.stage_count = self._layers.stop + 1
+        if self.stage_count > params.stages:
+            raise ValueError(f"{layers} layers make more stages than the {params.stages} of the device")
         self._skipped_us = 0.0
         self._arrived = 0
         self._arrivals = arrivals
@@ -108,7 +124,7 @@ class Workload:
         self.passes: list[PassRun] = []
         self.commits: list[tuple[float, Commit]] = []
         model = self._model
-        model.write(regmap.CONTROL + regmap.Control.STAGE_COUNT, STAGES)
+        model.write(regmap.CONTROL + regmap.Control.STAGE_COUNT, self.stage_count)
         # A dispatch at a time: the lane has nothing to gain from the next stage in a formula.
         model.write(regmap.LANE + regmap.Lane.DEPTH, 1)
         for offset, value in settings.items():
@@ -162,22 +178,25 @@ class Workload:
     def _serve(self) -> None:
         """What a lane does: reads the dispatch and its record, takes its time, and reports."""
         model = self._model
-        head = model.read(regmap.POLL + regmap.Poll.DISPATCH, width=8)
-        sequence, stage = head & 0xFFFF_FFFF, head >> 32 & 0xFF
+        head = DispatchHead.unpack(model.read(regmap.POLL + regmap.Poll.DISPATCH, width=8))
         decode, chunks, last = self._read_record()
-        if stage == _LAYERS:
-            start_us, pace = self.now_us, self._pace
+        if head.stage == _FIRST_LAYER:
+            self._begun_us[head.buffer] = self.now_us
+        if head.stage in self._layers:
+            pace = self._pace
             rows = len(decode) + sum(rows for _, _, rows in chunks)
             reach = sum(rows * start / 1024 for _, start, rows in chunks)
-            self._rest_until(start_us + pace.base_us + rows * pace.row_us + reach * pace.reach_us)
-            self.passes.append(PassRun(start_us, self.now_us, len(decode), tuple(chunks)))
+            pass_us = pace.base_us + rows * pace.row_us + reach * pace.reach_us
+            self._rest_until(self.now_us + pass_us / len(self._layers))
+        if head.stage == self._layers[-1]:
+            self.passes.append(PassRun(self._begun_us[head.buffer], self.now_us, len(decode), tuple(chunks)))
         finished = 0
-        if stage == STAGES - 1:
+        if head.stage == self._layers.stop:
             for seat in (*decode, *last):
                 outcome = self.outcomes[self._by_seat[seat]]
                 outcome.tokens_us.append(self.now_us)
                 finished |= (len(outcome.tokens_us) == outcome.arrival.tokens) << seat
-        self._complete(sequence, finished)
+        self._complete(head.sequence, finished)
 
     def _read_record(self) -> tuple[list[int], list[tuple[int, int, int]], list[int]]:
         """Seats that decode, chunks, and seats whose prompt ends."""

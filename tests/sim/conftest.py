@@ -75,14 +75,8 @@ class Player:
         return []
 
     def _lane_steps(self) -> list[Step]:
-        steps = []
-        for group in self.golden.groups:
-            step = group.dispatch()
-            if step is not None and group.alive is not None:
-                first = group.alive.dispatched == 0
-                cycles = self._random.choice(sorted(group.decision.spans(self._now, first=first)))
-                steps.append(step._replace(event=step.event._replace(detail=step.event.detail | cycles << 16)))
-        return steps
+        self.golden.cycle = self._now
+        return [step for lane in self.golden.lanes for step in self.golden._dispatches(lane)]
 
     def _do(self, step: Step) -> None:
         event = step.event

@@ -7,6 +7,7 @@ from cuelight.regmap import PageSchedAttr, PageSchedCmd
 from cuelight_rtl.params import Params
 from cuelight_sim.golden import Golden
 from cuelight_sim.group import Group
+from cuelight_sim.lane import Lane
 from cuelight_sim.lockstep import Lockstep
 from cuelight_sim.runs import fresh_lockstep
 from cuelight_sim.steps import Event
@@ -48,14 +49,14 @@ class Host:
         self.lockstep.run(4)
         return request_id
 
-    def complete(self, group: Group, finished: int = 0) -> None:
-        """Reports the group's dispatch as complete and lets the device go on."""
-        assert group.outstanding is not None
-        sequence = group.outstanding.sequence
+    def complete(self, lane: Lane, finished: int = 0) -> None:
+        """Reports a lane's oldest dispatch as complete and lets the device go on."""
+        assert lane.outstanding is not None
+        sequence = lane.outstanding.sequence
         entry = (
-            regmap.COMPLETION + group.index * regmap.COMPLETION_STRIDE + sequence % 16 * regmap.COMPLETION_ENTRY_STRIDE
+            regmap.COMPLETION + lane.index * regmap.COMPLETION_STRIDE + sequence % 16 * regmap.COMPLETION_ENTRY_STRIDE
         )
-        self.write32(regmap.POLL + group.index * regmap.POLL_STRIDE + regmap.Poll.POP, sequence)
+        self.write32(regmap.POLL + lane.index * regmap.POLL_STRIDE + regmap.Poll.POP, sequence)
         for word in range(2):
             if finished >> 32 * word & 0xFFFF_FFFF:
                 self.write32(entry + 4 * word, finished >> 32 * word & 0xFFFF_FFFF)
@@ -63,14 +64,18 @@ class Host:
         self.lockstep.run(20)
 
     def finish_pass(self, group: Group, finished: int = 0) -> None:
-        """Completes dispatches until the loop point is over, and reports seats as finished in each."""
-        number = group.pass_number
-        while group.outstanding is not None and group.pass_number == number:
-            self.complete(group, finished)
+        """Completes dispatches until the loop point of pass 0 is over, and reports seats as finished in each."""
+        run = group.alive.get(0)
+        while run is not None and group.alive.get(0) is run:
+            lane = next(lane for lane in group.lanes if lane.dispatches)
+            self.complete(lane, finished)
             self.lockstep.rest()
 
     def set_tier(self, tier: int, register: int, value: int) -> None:
         self.write32(regmap.TIER + tier * regmap.TIER_STRIDE + register, value)
+
+    def set_lane(self, lane: int, register: int, value: int) -> None:
+        self.write32(regmap.LANE + lane * regmap.LANE_STRIDE + register, value)
 
     def set_group(self, group: Group, register: int, value: int) -> None:
         self.write32(regmap.GROUP + group.index * regmap.GROUP_STRIDE + register, value)

@@ -2,71 +2,26 @@
 
 from __future__ import annotations
 
-from itertools import count
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
 
 from cuelight import regmap
 from cuelight.regmap import CommitKind, PageReqStatus, PageSchedAttr, PageSchedCmd, RejectReason, RetireReason
-from cuelight_rtl.model import Commit
-from cuelight_rtl.params import Params
 from cuelight_sim.forming import Costs, Forming
-from cuelight_sim.golden import Golden
-from cuelight_sim.passes import next_sequence
+from cuelight_sim.lane import next_sequence
+from cuelight_sim.planning import Plan
 from cuelight_sim.seating import next_seated, victim
 from cuelight_sim.slots import Request
 from cuelight_sim.steps import Divergence
 from cuelight_sim.tiers import Tier
 
+from .script import CORE, LANE, Script
+
 COMMAND = regmap.PAGE + regmap.Page.SCHED_CMD
 ATTRIBUTES = regmap.PAGE + regmap.Page.SCHED_ATTR
 KV_BLOCKS = regmap.GROUP + regmap.Group.KV_BLOCKS
 TIER3 = regmap.TIER + 3 * regmap.TIER_STRIDE
-CORE, LANE, PAGES = 0, 1, 2
-
-
-class Script:
-    """A one-lane device played by hand."""
-
-    def __init__(self) -> None:
-        self.golden = Golden(Params(slots=64, seats=16, lanes=1, stages=8))
-        self._cycle = count(10, 10)
-        self.commit(PAGES, CommitKind.OFFER, stage=0, id=0x1_0000)
-
-    def write(self, offset: int, value: int, strobe: int = 0xFF) -> None:
-        high = offset % 8
-        self.golden.write(offset - high, value << 8 * high, strobe if not high else 0xF0)
-
-    def write32(self, offset: int, value: int) -> None:
-        self.write(offset, value, 0xF0 if offset % 8 else 0x0F)
-
-    def commit(self, port: int, kind: CommitKind, **fields: int) -> None:
-        named = {"lane": 0, "stage": 0, "id": 0, "detail": 0, **fields}
-        self.golden.commit(Commit(next(self._cycle), port, kind, **named))
-
-    def admit(self, rows: int, **attributes: int) -> None:
-        """Admits a request into slot 0."""
-        fields = PageSchedAttr(automatic=1, rows=rows, **attributes)
-        self.write(ATTRIBUTES, fields.pack())
-        self.write(COMMAND, PageSchedCmd(id=0x1_0000).pack())
-        self.commit(CORE, CommitKind.ADMIT, stage=1 << 3 | fields.tier << 4, id=0x1_0000, detail=fields.kv_blocks)
-
-    def seat(self, tier: int = 0) -> None:
-        self.commit(CORE, CommitKind.SEAT, stage=0, id=0x1_0000, detail=tier)
-
-    def form(self, rows: int) -> None:
-        """Plans and forms the first pass, a single last chunk."""
-        self.commit(CORE, CommitKind.PLAN, id=1)
-        self.commit(CORE, CommitKind.CHUNK, stage=0, id=0x1_0000, detail=rows << 20 | 3 << 30)
-        self.commit(CORE, CommitKind.FORM, stage=1, id=1, detail=rows)
-
-    def dispatch(self, sequence: int, stage: int, rows: int, flags: int, cycles: int) -> None:
-        detail = rows | cycles << 16 | flags << 28
-        self.commit(LANE, CommitKind.DISPATCH, stage=stage, id=sequence, detail=detail)
-
-    def reads(self, offset: int) -> int:
-        return self.golden.read(offset).value
 
 
 @pytest.fixture
@@ -110,8 +65,7 @@ def test_attributes_discard_a_half_command(script: Script) -> None:
 
 
 def test_credit_moves_at_admission_and_retirement(script: Script) -> None:
-    script.write32(KV_BLOCKS, 10)
-    script.commit(CORE, CommitKind.CONFIG, id=KV_BLOCKS, detail=10)
+    script.configure(KV_BLOCKS, 10)
     script.admit(rows=8, kv_blocks=7)
     assert script.reads(regmap.GROUP + regmap.Group.KV_FREE) == 3
     script.write(COMMAND, PageSchedCmd(stage=0xFFFF_FFFF, id=0x1_0000).pack())
@@ -123,27 +77,20 @@ def test_credit_moves_at_admission_and_retirement(script: Script) -> None:
 
 
 def test_a_request_goes_through_a_pass_and_finishes(script: Script) -> None:
-    stage_count = regmap.CONTROL + regmap.Control.STAGE_COUNT
-    script.write32(stage_count, 4)
-    script.commit(CORE, CommitKind.CONFIG, id=stage_count, detail=4)
+    script.configure(regmap.CONTROL + regmap.Control.STAGE_COUNT, 4)
     script.admit(rows=5)
     script.seat()
     script.form(rows=5)
     script.dispatch(sequence=1, stage=1, rows=5, flags=0b101, cycles=30)
     assert script.reads(regmap.POLL + regmap.Poll.RECORD + regmap.Record.ENTRY) == 0x1_0000
-    done = regmap.COMPLETION + regmap.COMPLETION_ENTRY_STRIDE
     for sequence, stage in ((1, 1), (2, 2), (3, 3)):
-        script.write32(done + regmap.Completion.FINISHED, 0xFFFF_FFFF)
-        script.write32(done + regmap.Completion.BATCH_DONE, sequence)
-        script.commit(LANE, CommitKind.COMPLETE, stage=stage, id=sequence)
-        done += regmap.COMPLETION_ENTRY_STRIDE
+        script.complete(sequence, stage, finished=0xFFFF_FFFF)
         if sequence < 3:
             script.dispatch(sequence + 1, stage + 1, rows=5, flags=0b100 | (sequence == 2) << 1, cycles=10)
     script.commit(CORE, CommitKind.LOOP_POINT, id=1)
     with pytest.raises(Divergence, match="legal now: RETIRE"):
         script.commit(CORE, CommitKind.ADVANCE, stage=0, id=0x1_0000, detail=5 | 1 << 31)
     script.commit(CORE, CommitKind.RETIRE, stage=RetireReason.FINISHED, id=0x1_0000)
-    script.commit(PAGES, CommitKind.OFFER, stage=0, id=0x1_0001)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +108,7 @@ def test_a_wrong_step_is_told_from_the_right_one(
 ) -> None:
     script.admit(rows=100)
     script.seat()
-    script.commit(CORE, CommitKind.PLAN, id=1)
+    script.plan()
     with pytest.raises(Divergence, match=complaint):
         script.commit(CORE, kind, **fields)
 
@@ -174,7 +121,7 @@ def test_a_commit_on_another_port_is_refused(script: Script) -> None:
 
 def test_work_left_undone_is_noticed_at_rest(script: Script) -> None:
     script.admit(rows=100)
-    with pytest.raises(Divergence, match=r"due is OFFER.*SEAT"):
+    with pytest.raises(Divergence, match=r"due is SEAT"):
         script.golden.check_rest()
 
 
@@ -184,18 +131,13 @@ def test_a_group_reset_retires_everybody(script: Script) -> None:
     script.write32(regmap.CONTROL + regmap.Control.GROUP_RESET, 0)
     script.commit(CORE, CommitKind.GROUP_RESET)
     with pytest.raises(Divergence, match="legal now: RETIRE"):
-        script.commit(CORE, CommitKind.PLAN, id=1)
+        script.plan()
     script.commit(CORE, CommitKind.RETIRE, stage=RetireReason.LANE_LOST, id=0x1_0000)
     script.commit(CORE, CommitKind.GROUP_READY)
 
 
 def test_sequences_skip_blank_and_all_ones_stamps() -> None:
     assert [next_sequence(sequence) for sequence in (1, 0xFFFE, 0xFFFF_FFFE)] == [2, 0x1_0001, 1]
-
-
-def configure(script: Script, offset: int, value: int) -> None:
-    script.write32(offset, value)
-    script.commit(CORE, CommitKind.CONFIG, id=offset, detail=value)
 
 
 def name(script: Script, kind: CommitKind, effect: int, request_id: int = 0x1_0000) -> None:
@@ -205,20 +147,21 @@ def name(script: Script, kind: CommitKind, effect: int, request_id: int = 0x1_00
 
 
 def test_a_kv_floor_counts_at_admission(script: Script) -> None:
-    configure(script, KV_BLOCKS, 10)
-    configure(script, TIER3 + regmap.Tier.KV_FLOOR, 4)
+    script.configure(KV_BLOCKS, 10)
+    script.configure(TIER3 + regmap.Tier.KV_FLOOR, 4)
     script.write(ATTRIBUTES, PageSchedAttr(automatic=1, rows=8, tier=3, kv_blocks=7).pack())
     script.write(COMMAND, PageSchedCmd(id=0x1_0000).pack())
     script.commit(CORE, CommitKind.REJECT, stage=RejectReason.NO_KV_CREDIT, id=0x1_0000)
     script.admit(rows=8, tier=3, kv_blocks=6)
 
 
-@pytest.mark.parametrize(("register", "most"), [("MIN_SEATS", 16), ("MIN_ROWS", 512), ("KV_FLOOR", 0xFFFF)])
+@pytest.mark.parametrize(
+    ("register", "most"), [("MIN_SEATS", 16), ("MIN_ROWS", 512), ("KV_FLOOR", 0xFFFF), ("SEAT_FLOOR", 16)]
+)
 def test_settings_of_a_tier_are_validated(script: Script, register: str, most: int) -> None:
     offset = TIER3 + getattr(regmap.Tier, register)
-    configure(script, offset, most)
-    script.write32(offset, most + 1)
-    script.commit(CORE, CommitKind.CONFIG_IGNORED, id=offset, detail=most + 1)
+    script.configure(offset, most)
+    script.configure(offset, most + 1, accepted=False)
     assert script.reads(offset) == most
 
 
@@ -240,7 +183,7 @@ def test_a_seated_request_parks_before_the_next_pass(script: Script) -> None:
     script.seat()
     name(script, CommitKind.PARK, 2)
     with pytest.raises(Divergence, match="legal now: PARKED"):
-        script.commit(CORE, CommitKind.PLAN, id=1)
+        script.plan()
     script.commit(CORE, CommitKind.PARKED, stage=0)
     assert script.reads(regmap.GROUP + regmap.Group.OCCUPANCY + 4) == 1 << 16
     name(script, CommitKind.PARK, 3)
@@ -290,16 +233,19 @@ def request(slot: int, tier: int, seat: int | None = None, rows: int = 100, star
     return Request(1 << 16 | slot, 0, tier, 0, 0, start, rows, seat=seat, bound=seat is not None)
 
 
-def chunks(prefilling: list[list[Request]], rows: int = 256, cost: int = 1 << 32, **more: Any) -> list[tuple[int, int]]:
+def chunks(
+    prefilling: list[list[Request]],
+    rows: int = 256,
+    costs: Costs | None = None,
+    tiers: list[Tier] | None = None,
+    joining: Sequence[Request] = (),
+    credited: Sequence[Request] = (),
+) -> list[tuple[int, int]]:
     """Slots and rows of the entries that a pass takes."""
-    fields: dict[str, Any] = {
-        "costs": Costs(),
-        "tiers": [Tier() for _ in range(4)],
-        "joining": [],
-        "to_bind": 1,
-        **more,
-    }
-    forming = Forming(1, 0, rows, cost, prefilling=prefilling, **fields)
+    plan = Plan(0, joining, prefilling, [bool(requests) for requests in prefilling])
+    forming = Forming(plan, 1, 0, rows + len(joining), costs or Costs(), tiers or [Tier() for _ in range(4)])
+    for late in credited:
+        late.parked = False
     while (entry := next(forming.next_entries())) is not None:
         forming.take(entry)
     return [(entry.request.slot, entry.rows) for entry in forming.entries]
@@ -319,31 +265,59 @@ def test_chunks_leave_the_minimum_rows_of_lower_tiers_that_have_work() -> None:
 
 def test_chunks_stay_within_the_cost_budget_but_a_pass_has_one_at_least() -> None:
     lists = [[request(0, 0, 0, start=3 << 10)], [request(1, 1, 1)], [], []]
-    assert chunks(lists, cost=1000, costs=Costs(c0=5, c1=10)) == [(0, 16), (1, 64)]
-    assert chunks(lists, cost=100, costs=Costs(c0=5, c1=10)) == [(0, 8)]
+    assert chunks(lists, costs=Costs(1000, c0=5, c1=10)) == [(0, 16), (1, 64)]
+    assert chunks(lists, costs=Costs(100, c0=5, c1=10)) == [(0, 8)]
 
 
 def test_decoding_seats_that_plan_counted_are_bound_first() -> None:
     joining = [request(4, 3, 4, rows=0), request(5, 3, 5, rows=0)]
     for seat in joining:
         seat.bound = False
-    assert chunks([[request(0, 0, 0, rows=9)], [], [], []], joining=joining) == [(4, 0), (0, 9)]
+    joining[1].parked = True
+    lists = [[request(0, 0, 0, rows=9)], [], [], []]
+    assert chunks(lists, joining=joining, credited=joining[1:]) == [(4, 0), (0, 9)]
 
 
 def test_a_free_seat_goes_to_a_tier_below_its_minimum_first() -> None:
     tiers = [Tier(), Tier(min_seats=1), Tier(), Tier(min_seats=2)]
     queues = [[request(0, 0)], [], [], [request(3, 3)]]
     seated = {0: request(8, 0, 0), 1: request(9, 3, 1)}
-    assert next_seated(queues, seated, tiers) is queues[3][0]
-    assert next_seated(queues, {**seated, 2: request(10, 3, 2)}, tiers) is queues[0][0]
+    assert next_seated(queues, seated, tiers, 5) is queues[3][0]
+    assert next_seated(queues, {**seated, 2: request(10, 3, 2)}, tiers, 5) is queues[0][0]
+
+
+def test_a_tier_leaves_seats_free_as_its_floor_says() -> None:
+    tiers = [Tier(seat_floor=2), Tier(), Tier(), Tier()]
+    queues = [[request(0, 0)], [], [request(2, 2)], []]
+    assert next_seated(queues, {}, tiers, 3) is queues[0][0]
+    assert next_seated(queues, {}, tiers, 2) is queues[2][0]
+    assert next_seated(queues[:1], {}, tiers, 2) is None
+    tiers[0].min_seats = 1
+    assert next_seated(queues, {}, tiers, 1) is queues[0][0]
 
 
 def test_only_lower_tiers_above_their_minimum_give_up_seats() -> None:
     seated = {0: request(8, 1, 0), 1: request(9, 3, 1), 2: request(10, 2, 2)}
     tiers = [Tier() for _ in range(4)]
     waiting = request(0, 1)
-    assert victim([[], [waiting], [], []], seated, tiers) is seated[1]
+    assert victim([[], [waiting], [], []], seated, tiers, 0, 0) is seated[1]
     tiers[3].min_seats = 1
-    assert victim([[], [waiting], [], []], seated, tiers) is seated[2]
+    assert victim([[], [waiting], [], []], seated, tiers, 0, 0) is seated[2]
     tiers[2].min_seats = 1
-    assert victim([[], [waiting], [], []], seated, tiers) is None
+    assert victim([[], [waiting], [], []], seated, tiers, 0, 0) is None
+
+
+def test_a_seat_is_given_up_only_to_a_tier_that_it_lets_in() -> None:
+    seated = {0: request(8, 3, 0)}
+    tiers = [Tier(seat_floor=1), Tier(), Tier(), Tier()]
+    queues = [[request(0, 0)], [], [], []]
+    assert victim(queues, seated, tiers, 0, 0) is None
+    assert victim(queues, seated, tiers, 1, 0) is seated[0]
+    assert victim(queues, seated, tiers, 2, 0) is None
+    tiers[0].min_seats = 1
+    assert victim(queues, seated, tiers, 0, 0) is seated[0]
+
+
+def test_a_seat_in_a_pass_is_not_given_up() -> None:
+    seated = {0: request(8, 3, 0), 1: request(9, 3, 1)}
+    assert victim([[request(0, 0)], [], [], []], seated, [Tier() for _ in range(4)], 0, 0b01) is seated[1]

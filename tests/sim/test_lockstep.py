@@ -58,7 +58,7 @@ def test_all_of_the_window_is_compared() -> None:
     lockstep = fresh_lockstep(Params())
     play(ADMIT, lockstep)
     lockstep.compare_window()
-    assert lockstep.golden.groups[0].outstanding is not None
+    assert lockstep.golden.lanes[0].outstanding is not None
 
 
 def change(kind: CommitKind, **fields: int) -> Twist:

@@ -11,26 +11,20 @@ from cuelight.regmap import CommitKind, PageSchedAttr
 from cuelight_rtl.params import Params
 from cuelight_sim.group import Group
 from cuelight_sim.slots import SlotState
+from cuelight_sim.watch import Watch
 
 from .host import KV_BLOCKS, Host
-from .watch import Watch
 
 SMALL = Params(slots=64, seats=16, lanes=2, stages=8)
 VIP, BEST_EFFORT = 0, 3
 
 
 def watched(params: Params = SMALL, min_seats: tuple[int, int, int, int] = (0, 0, 0, 0)) -> tuple[Host, Watch]:
-    """A host on a fresh device with these minimums, and a watch over it."""
-    host, watch = Host(params), Watch(min_seats)
+    """A host on a fresh device with these minimums, and the watch over it."""
+    host = Host(params)
     for tier, seats in enumerate(min_seats):
         host.set_tier(tier, regmap.Tier.MIN_SEATS, seats)
-
-    def observe(event: object) -> None:
-        host.events.append(event)  # type: ignore[arg-type]
-        watch.observe(host.events[-1])
-
-    host.lockstep.observe = observe
-    return host, watch
+    return host, next(observer for observer in host.lockstep.observers if isinstance(observer, Watch))
 
 
 def fill(host: Host, group: Group, tier: int, waiting: int) -> list[int]:
@@ -59,6 +53,26 @@ def test_vips_start_at_the_next_loop_point_under_a_backlog_of_best_effort(vips: 
     assert watch.pauses == [(BEST_EFFORT, VIP)] * vips
 
 
+def test_a_vip_starts_beside_a_pass_of_best_effort_and_the_pass_goes_on_between_its_chunks() -> None:
+    host, _ = watched()
+    group = host.golden.groups[0]
+    host.set_lane(0, regmap.Lane.DEPTH, 1)
+    fill(host, group, BEST_EFFORT, waiting=0)
+    host.finish_pass(group, finished=1)
+    vip = host.admit(PageSchedAttr(automatic=1, tier=VIP, rows=700))
+    host.lockstep.rest()
+    run = group.alive[0]
+    assert group.alive[1].entries[0].request.id == vip
+    host.events.clear()
+    while 0 in group.alive and group.alive[0] is run:
+        host.complete(host.golden.lanes[0])
+        host.lockstep.rest()
+    sent = "".join(str(event.detail >> 10 & 7) for event in host.events if event.kind == CommitKind.DISPATCH)
+    chunks = sent.rstrip("0").split("0")
+    # Stages 1 to 5 with the binding, then 2 to 5, and with the output stage at the end.
+    assert chunks == ["11111", "1111", "11111"]
+
+
 def test_paused_requests_go_on_where_they_were_once_vips_are_gone() -> None:
     host, _ = watched()
     group = host.golden.groups[0]
@@ -72,8 +86,7 @@ def test_paused_requests_go_on_where_they_were_once_vips_are_gone() -> None:
     back = next(event for event in host.events if event.kind == CommitKind.SEAT and event.detail >> 8)
     assert back.id == first[vip]
     assert {request.id for request in group.seated.values() if request.bound} == set(first)
-    assert group.alive is not None
-    assert group.alive.decode == (1 << group.seats) - 1
+    assert group.alive[0].decode == (1 << group.seats) - 1
 
 
 def test_a_lower_tier_gets_its_minimum_seats_before_a_backlog_of_vips_and_keeps_them() -> None:
@@ -163,9 +176,12 @@ def test_random_crowds_are_served_by_the_rules_and_leave_nothing_behind(seed: in
     random = Random(seed)
     host, watch = watched(min_seats=random.choice(((0, 0, 0, 0), (0, 2, 1, 3), (4, 4, 4, 4))))
     groups, slots = host.golden.groups, host.golden.slots
+    if seed % 2:
+        host.set_lane(1, regmap.Lane.FIRST_STAGE, 4)
+        host.set_lane(0, regmap.Lane.PIPELINE, 2)
     for group in groups:
         host.set_group(group, regmap.Group.SEATS, random.choice((4, 16)))
-        host.write32(regmap.LANE + group.index * regmap.LANE_STRIDE + regmap.Lane.DEPTH, random.choice((1, 2)))
+        host.set_lane(group.index, regmap.Lane.DEPTH, random.choice((1, 2)))
         host.set_group(group, regmap.Group.COST, random.choice((0xFFFF_FFFF, 300)))
         host.set_group(group, regmap.Group.COST_CHUNK, 1)
     admitted = 0
@@ -175,7 +191,7 @@ def test_random_crowds_are_served_by_the_rules_and_leave_nothing_behind(seed: in
                 PageSchedAttr(
                     automatic=1,
                     tier=random.randrange(4),
-                    group=random.randrange(2),
+                    group=random.choice([group.index for group in groups if not group.absorbed]),
                     kv_blocks=random.randrange(50),
                     rows=random.choice((1, 9, 40, 300)),
                     stepped=random.random() < 0.2,
@@ -187,10 +203,10 @@ def test_random_crowds_are_served_by_the_rules_and_leave_nothing_behind(seed: in
             host.park(random.choice(living))
         for request_id in random.sample(living, min(len(living), 3)):
             host.credit(request_id)
-        for group in groups:
-            if group.outstanding is not None and group.alive is not None:
-                finished = sum(1 << seat for seat in group.seated if random.random() < 0.05)
-                host.complete(group, finished & group.alive.decode)
+        for lane in host.golden.lanes:
+            if lane.outstanding is not None:
+                finished = sum(1 << seat for seat in range(64) if random.random() < 0.05)
+                host.complete(lane, finished & lane.outstanding.run.decode)
         if random.random() < 0.3:
             host.pop_retirements()
     host.pop_retirements()
@@ -198,7 +214,7 @@ def test_random_crowds_are_served_by_the_rules_and_leave_nothing_behind(seed: in
     assert slots.state.count(SlotState.FREE) == SMALL.slots
     assert not any(watch.waiting.values())
     assert not any(watch.seats.values())
-    assert not watch.alive
+    assert not any(watch.passes.values())
     device = host.lockstep.device
     for group in groups:
         base = regmap.GROUP + group.index * regmap.GROUP_STRIDE

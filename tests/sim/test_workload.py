@@ -55,6 +55,21 @@ def test_a_run_repeats_exactly() -> None:
     assert passes() == passes()
 
 
+def test_a_higher_tiers_prompt_is_read_between_the_layers_of_a_pass() -> None:
+    crowd = [Arrival(0.0, 3, 8, 6), Arrival(1500.0, 0, 8, 1)]
+    workload = Workload(PARAMS, crowd, {}, PACE, layers=5)
+    workload.run()
+    # The second pass of the chat ends before the one that it overtook: 1,080 µs after layer 3, at 1,686 µs.
+    assert workload.outcomes[1].tokens_us == pytest.approx([2766.0], abs=2 * SLACK_US)
+    assert workload.outcomes[0].gaps_us[0] == pytest.approx(1010.0 + 1080.0, abs=2 * SLACK_US)
+    assert [(run.decode, len(run.chunks)) for run in workload.passes[:3]] == [(0, 1), (0, 1), (1, 0)]
+
+
+def test_more_layers_than_stages_are_refused() -> None:
+    with pytest.raises(ValueError, match="6 layers make more stages"):
+        Workload(PARAMS, [], {}, PACE, layers=6)
+
+
 def test_more_arrivals_than_slots_are_refused() -> None:
     with pytest.raises(ValueError, match="60 arrivals are more"):
         Workload(PARAMS, [Arrival(0.0, 0, 8, 1)] * 60, {})
