@@ -64,12 +64,16 @@ class Lane:
         self.records = {record.request_id & 0xFFFF: record for record in records}
 
     def run(
-        self, record: PassRecord, stages: range = ALL, read: Callable[[int], SlotRecord] | None = None
+        self,
+        record: PassRecord,
+        stages: range = ALL,
+        read: Callable[[int], SlotRecord] | None = None,
+        buffer: int = 0,
     ) -> tuple[list[LaneToken], list[int]]:
         tokens: list[LaneToken] = []
         finished: list[int] = []
         for stage in stages:
-            result = self.executor.execute(stage, record, read or self.records.__getitem__)
+            result = self.executor.execute(stage, buffer, record, read or self.records.__getitem__)
             tokens += result.tokens
             finished += result.finished
         return tokens, finished
@@ -125,6 +129,19 @@ def test_stages_run_again_change_nothing(executor: CpuExecutor, model: Llama) ->
     assert again.run(joined, range(STAGES - 1, STAGES)) == results[-1]
     results.append(again.decode(23, 24))
     assert results == expected
+
+
+@pytest.mark.parametrize("between", range(2, STAGES))
+def test_second_pass_between_two_stages_changes_nothing(between: int, executor: CpuExecutor, model: Llama) -> None:
+    records = slot_record(3), slot_record(4, 20)
+    lane, apart = Lane(executor, *records), Lane(CpuExecutor(model, BLOCKS, STAGES), *records)
+    first, second = PassRecord((23,), ()), PassRecord((), (chunk(4, 20),))
+    assert lane.run(PassRecord((), (chunk(3),))) == apart.run(PassRecord((), (chunk(3),)))
+    expected = apart.run(second), apart.run(first, WITHOUT_BIND), apart.decode(23, 24)
+    begun = lane.run(first, range(2, between))
+    other = lane.run(second, buffer=2)
+    rest = lane.run(first, range(between, STAGES))
+    assert (other, (begun[0] + rest[0], begun[1] + rest[1]), lane.decode(23, 24)) == expected
 
 
 def test_slot_goes_to_another_request_with_another_seat(executor: CpuExecutor, model: Llama) -> None:
@@ -265,4 +282,4 @@ def test_stage_counts_unfit_for_the_model_are_refused(stages: int, model: Llama)
 @pytest.mark.parametrize("stage", [0, STAGES, 127])
 def test_stage_the_lane_does_not_have_is_refused(stage: int, executor: CpuExecutor) -> None:
     with pytest.raises(LaneError, match="stages 1 to 4"):
-        executor.execute(stage, PassRecord((), ()), slot_record)
+        executor.execute(stage, 0, PassRecord((), ()), slot_record)

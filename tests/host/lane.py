@@ -79,18 +79,18 @@ class InstantLane(threading.Thread):
             self._serve()
 
     def _serve(self) -> None:
-        record = PassRecord((), ())
+        records: dict[int, PassRecord] = {}
         with self._port as port:
             while not self._stopping.is_set() and not port.stop_requested:
                 dispatch = port.wait(0.1)
                 if dispatch is None:
                     continue
                 if dispatch.first:
-                    record = port.record(dispatch)
+                    record = records[dispatch.buffer] = port.record(dispatch)
                     self.passes.append((len(record.decode), len(record.entries)))
                     self.chunks += record.entries
                     self._prefill(record)
-                finished = self._sample(record) if dispatch.stage == STAGES - 1 else []
+                finished = self._sample(records[dispatch.buffer]) if dispatch.stage == STAGES - 1 else []
                 if self._gate:
                     self._gate(dispatch)
                 port.complete(dispatch.sequence, finished)

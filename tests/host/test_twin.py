@@ -59,13 +59,17 @@ def command(twin: TwinTransport, request_id: int, stage: int, page: int = 0) -> 
     )
 
 
-def admit(twin: TwinTransport, group: int = 0, rows: int = 1) -> int:
+def admit(twin: TwinTransport, group: int = 0, rows: int = 1, tier: int = 0) -> int:
     request_id = twin.read32(regmap.PAGE + regmap.Page.OFFER_ID)
     assert request_id
-    attributes = PageSchedAttr(automatic=1, group=group, kv_blocks=1, rows=rows).pack()
+    attributes = PageSchedAttr(automatic=1, group=group, kv_blocks=1, rows=rows, tier=tier).pack()
     twin.write64(regmap.PAGE + regmap.Page.SCHED_ATTR, attributes)
     command(twin, request_id, 0)
     return request_id
+
+
+def passes(twin: TwinTransport) -> int:
+    return twin.read32(regmap.COUNTERS + regmap.Counters.PASSES)
 
 
 def active(twin: TwinTransport) -> int:
@@ -160,6 +164,95 @@ def test_pass_goes_through_its_stages_with_its_record(twin: TwinTransport) -> No
         ]
         wait_until(twin, lambda: active(twin) == 1 and twin.read64(regmap.FIFO + regmap.Fifo.RETIRE_HEAD) >> 63 == 1)
         assert pop_retired(twin) == [(request_id, regmap.RetireReason.FINISHED)]
+
+
+def test_second_pass_goes_first_and_has_a_record_of_its_own(twin: TwinTransport) -> None:
+    with LanePort(twin.segment.path, 0) as port:
+
+        def answer() -> tuple[int, int, PassRecord]:
+            dispatch = take(port)
+            record = port.record(dispatch)
+            port.complete(dispatch.sequence)
+            return dispatch.stage, dispatch.buffer, record
+
+        waiting = admit(twin, tier=3)
+        assert [answer()[:2] for _ in range(3)] == [(1, 0), (2, 0), (3, 0)]
+        running = take(port)
+        assert (running.stage, running.buffer) == (2, 1)
+        urgent = admit(twin, rows=20)
+        wait_until(twin, lambda: passes(twin) == 3)
+        port.complete(running.sequence)
+        # Stage 3 was dispatched ahead; the next pass of the waiting one comes when the second pass is through.
+        decode = PassRecord((0,), ())
+        prefill = PassRecord(
+            (), (Entry(urgent, urgent & 0xFFFF, 1, start=0, rows=20, bind=True, first=True, last=True),)
+        )
+        assert [answer() for _ in range(4)] == [(3, 1, decode), (1, 2, prefill), (2, 2, prefill), (3, 2, prefill)]
+        assert answer() == (2, 0, decode)
+        assert answer() == (3, 0, decode)
+        assert answer() == (2, 1, PassRecord((0, 1), ()))
+        for request_id in (waiting, urgent):
+            command(twin, request_id, CANCEL)
+
+
+def test_overtaken_pass_goes_on_with_its_own_record(twin: TwinTransport) -> None:
+    twin.write32(regmap.CONTROL + regmap.Control.STAGE_COUNT, 6)
+    with LanePort(twin.segment.path, 0) as port:
+
+        def answer() -> tuple[int, int, int, int]:
+            dispatch = take(port)
+            record = port.record(dispatch)
+            port.complete(dispatch.sequence)
+            return dispatch.stage, dispatch.pass_number, len(record.decode), len(record.entries)
+
+        waiting = admit(twin, tier=3)
+        assert [answer()[:2] for _ in range(5)] == [(stage, 1) for stage in (1, 2, 3, 4, 5)]
+        running = take(port)
+        assert (running.stage, running.pass_number) == (2, 2)
+        urgent = admit(twin, rows=20)
+        wait_until(twin, lambda: passes(twin) == 3)
+        port.complete(running.sequence)
+        assert answer() == (3, 2, 1, 0)
+        assert [answer() for _ in range(5)] == [(stage, 3, 0, 1) for stage in (1, 2, 3, 4, 5)]
+        assert [answer() for _ in range(2)] == [(stage, 2, 1, 0) for stage in (4, 5)]
+        for request_id in (waiting, urgent):
+            command(twin, request_id, CANCEL)
+
+
+def test_pass_goes_from_lane_to_lane_of_a_pipeline(twin: TwinTransport) -> None:
+    lane = regmap.LANE + regmap.LANE_STRIDE
+    twin.write32(lane + regmap.Lane.FIRST_STAGE, 3)
+    twin.write32(regmap.LANE + regmap.Lane.PIPELINE, 2)
+    with LanePort(twin.segment.path, 0) as front, LanePort(twin.segment.path, 1) as back:
+
+        def run(port: LanePort, count: int, finished: tuple[int, ...] = ()) -> list[tuple[int, int, bool, bool]]:
+            seen = []
+            for _ in range(count):
+                dispatch = take(port)
+                record = port.record(dispatch)
+                assert len(record.decode) + sum(entry.rows for entry in record.entries) == dispatch.rows
+                seen.append((dispatch.stage, dispatch.buffer, dispatch.first, dispatch.last))
+                port.complete(dispatch.sequence, finished if dispatch.stage == STAGES - 1 else ())
+            return seen
+
+        ids = [admit(twin)]
+        assert run(front, 2) == [(1, 0, True, False), (2, 0, False, True)]
+        # While the first is on the back lane the second one's pass runs on the front lane.
+        ids.append(admit(twin))
+        assert run(front, 2) == [(1, 2, True, False), (2, 2, False, True)]
+        assert run(back, 2) == [(1, 0, True, False), (3, 0, False, True)]
+        assert run(back, 2) == [(1, 2, True, False), (3, 2, False, True)]
+        # Seat 0 decodes in pass 0, seat 1 in pass 1.
+        assert sorted(run(front, 2)) == [(2, 1, True, True), (2, 3, True, True)]
+        assert sorted(run(back, 2, (0, 1))) == [(3, 1, True, True), (3, 3, True, True)]
+        retired: list[int] = []
+
+        def all_retired() -> bool:
+            retired.extend(request_id for request_id, _ in pop_retired(twin))
+            return len(retired) == 2
+
+        wait_until(twin, all_retired)
+        assert sorted(retired) == ids
 
 
 def wait_until(twin: TwinTransport, condition: Callable[[], bool]) -> None:

@@ -24,6 +24,7 @@ from cuelight.segment import Segment
 __all__ = ["main"]
 
 _WATCH_S = 1.0
+_NOBODY = PassRecord((), ())
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -56,17 +57,19 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _serve(port: LanePort, executor: CpuExecutor, parent: int) -> None:
-    record, record_of = PassRecord((), ()), 0
+    records: dict[int, tuple[int, PassRecord]] = {}
     while not port.stop_requested and os.getppid() == parent:
         if (dispatch := port.wait(_WATCH_S)) is None:
             continue
-        if dispatch.pass_number != record_of:
+        number, record = records.get(dispatch.buffer, (0, _NOBODY))
+        if dispatch.pass_number != number:
             try:
-                record, record_of = port.record(dispatch), dispatch.pass_number
+                record = port.record(dispatch)
             except SegmentError:
                 # The device has taken the order back meanwhile.
                 continue
-        result = executor.execute(dispatch.stage, record, port.slot_record)
+            records[dispatch.buffer] = dispatch.pass_number, record
+        result = executor.execute(dispatch.stage, dispatch.buffer, record, port.slot_record)
         for token in result.tokens:
             port.post_token(*token)
         _log_faults(port.lane, result)

@@ -119,15 +119,19 @@ class CpuExecutor:
         self._output = stages - 1
         self._tenants: dict[int, Tenant] = {}
         self._slots: dict[int, int] = {}
-        self._pass = Pass(None, None, [])
+        self._passes: dict[int, Pass] = {}
 
-    def execute(self, stage: int, record: PassRecord, slot_record_of: Callable[[int], SlotRecord]) -> StageResult:
-        """Run one stage of the pass that `record` describes.
+    def execute(
+        self, stage: int, buffer: int, record: PassRecord, slot_record_of: Callable[[int], SlotRecord]
+    ) -> StageResult:
+        """Run one stage of the pass that `record` describes; stages of several passes may take turns.
 
         Parameters
         ----------
         stage
             1 takes in newly seated requests, 2 begins the pass, the last one samples.
+        buffer
+            Record buffer of the pass: no two that are alive have the same.
         record
             The same in all stages of a pass.
         slot_record_of
@@ -142,12 +146,15 @@ class CpuExecutor:
             return self._take_in(record, slot_record_of)
         if not _FIRST_LAYER <= stage <= self._output:
             raise LaneError(f"The lane has stages 1 to {self._output}, not {stage}; configure the device alike.")
+        result = StageResult((), ())
+        if stage == _FIRST_LAYER:
+            self._passes[buffer], result = self._begin(record)
+        running = self._passes.setdefault(buffer, Pass(None, None, []))
         if stage == self._output:
-            return self._sample()
-        result = self._begin(record) if stage == _FIRST_LAYER else StageResult((), ())
-        if self._pass.batch is not None and self._pass.hidden is not None:
+            return self._sample(running)
+        if running.batch is not None and running.hidden is not None:
             layers = self._layers[stage - _FIRST_LAYER]
-            self._pass.hidden = self._model.run_layers(self._pass.hidden, layers, self._pass.batch, self._cache)
+            running.hidden = self._model.run_layers(running.hidden, layers, running.batch, self._cache)
         return result
 
     def _take_in(self, record: PassRecord, slot_record_of: Callable[[int], SlotRecord]) -> StageResult:
@@ -191,7 +198,7 @@ class CpuExecutor:
             return LaneFault.UNKNOWN_TOKEN
         return None if _samples_well(record, config.vocabulary) else LaneFault.BAD_SAMPLING
 
-    def _begin(self, record: PassRecord) -> StageResult:
+    def _begin(self, record: PassRecord) -> tuple[Pass, StageResult]:
         tokens, finished = [], []
         spans: list[Span] = []
         rows: list[Row] = []
@@ -222,19 +229,19 @@ class CpuExecutor:
                 rows.append(Row(entry.seat, tenant, len(spans), end))
             spans.append(Span(tenant.record.prompt[entry.start : end], entry.start, tenant.record.block_table))
         batch = Batch(spans, self._model.config) if spans else None
-        self._pass = Pass(batch, None if batch is None else self._model.embed(batch), rows)
-        return StageResult(tuple(tokens), tuple(finished))
+        begun = Pass(batch, None if batch is None else self._model.embed(batch), rows)
+        return begun, StageResult(tuple(tokens), tuple(finished))
 
-    def _sample(self) -> StageResult:
-        if self._pass.result is None:
-            self._pass.result = self._choose()
-        return self._pass.result
+    def _sample(self, running: Pass) -> StageResult:
+        if running.result is None:
+            running.result = self._choose(running)
+        return running.result
 
-    def _choose(self) -> StageResult:
-        if self._pass.batch is None or self._pass.hidden is None or not self._pass.rows:
+    def _choose(self, running: Pass) -> StageResult:
+        if running.batch is None or running.hidden is None or not running.rows:
             return StageResult((), ())
-        rows = self._pass.rows
-        hidden = self._pass.hidden[[self._pass.batch.last_rows[row.span] for row in rows]]
+        rows = running.rows
+        hidden = running.hidden[[running.batch.last_rows[row.span] for row in rows]]
         logits = self._model.logits(hidden)
         chosen, logprobs = sample(logits, [row.tenant.choice(row.position) for row in rows])
         alternatives = _alternatives(logits, rows)
