@@ -32,10 +32,10 @@ def trace_events(timeline: Timeline, events: Iterable[Event], labels: Mapping[in
     made = list(_name_processes())
     for track, row in enumerate(timeline.requests, 1):
         made += _request(timeline, row, track, labels.get(row.id, f"request {row.id:#010x}"))
-    for lane, passes in groupby(sorted(timeline.passes, key=lambda one: one.lane), key=lambda one: one.lane):
+    for lane in sorted({run.lane for one in timeline.passes for run in one.stages}):
         made.append(_meta("thread_name", LANES, lane + 1, name=f"lane {lane}"))
-        for one in passes:
-            made += _pass(timeline, one)
+        for one in timeline.passes:
+            made += _pass(timeline, one, lane)
     made += _device(timeline, events)
     return made
 
@@ -68,15 +68,17 @@ def _describe(bar: Bar) -> str:
     return "decode" if bar.phase is Phase.DECODE else f"prefill {bar.rows} rows from {bar.position}"
 
 
-def _pass(timeline: Timeline, one: Pass) -> Iterator[dict[str, Any]]:
-    if not one.stages:
+def _pass(timeline: Timeline, one: Pass, lane: int) -> Iterator[dict[str, Any]]:
+    """A pass on a lane."""
+    stages = [run for run in one.stages if run.lane == lane]
+    if not stages:
         return
-    start, end, track = one.stages[0].start_ns, one.stages[-1].end_ns, one.lane + 1
+    start, end, track = stages[0].start_ns, stages[-1].end_ns, lane + 1
     shape = {"rows": one.rows, "decode_rows": one.decode_rows, "chunks": one.chunks}
     yield _slice(f"pass {one.number}", LANES, track, start, end, **shape)
-    yield _counter(f"lane {one.lane} rows", LANES, start, one.rows)
-    yield _counter(f"lane {one.lane} rows", LANES, end, 0)
-    for run in one.stages:
+    yield _counter(f"lane {lane} rows", LANES, start, one.rows)
+    yield _counter(f"lane {lane} rows", LANES, end, 0)
+    for run in stages:
         yield _slice(
             timeline.stage_name(run.stage),
             LANES,

@@ -213,11 +213,14 @@ def _draw_passes(axes: Axes, timeline: Timeline, window: _Window) -> None:
             continue
         if start > window.start_ns:
             axes.axvline(start, color=FAINT, linewidth=0.8, zorder=2)
-        if (end - start) / (window.end_ns - window.start_ns) < 0.09:
+        # Its name stands over what runs before the next one begins, which may be while this one is alive.
+        begins = (other.stages[0].start_ns for other in timeline.passes if other.stages and other.group == one.group)
+        until = min((begin for begin in begins if start < begin < end), default=end)
+        if (until - start) / (window.end_ns - window.start_ns) < 0.09:
             continue
         axes.annotate(
             f"pass {one.number}: {one.rows} row{'s' * (one.rows != 1)}",
-            ((start + end) / 2, 1),
+            ((start + until) / 2, 1),
             xycoords=("data", "axes fraction"),
             xytext=(0, 5),
             textcoords="offset points",

@@ -63,6 +63,7 @@ class RequestRow:
 class StageRun:
     """A dispatch; fields as in `Bar`, `rows` those of its whole pass."""
 
+    lane: int
     stage: int
     sequence: int
     start_ns: int
@@ -73,10 +74,10 @@ class StageRun:
 
 @dataclass(slots=True)
 class Pass:
-    """A pass of a lane's group, with its dispatches in order."""
+    """A pass of a lane group, with its dispatches in order."""
 
     number: int
-    lane: int
+    group: int
     decode_rows: int
     chunks: int
     rows: int
@@ -132,16 +133,27 @@ class _Member:
 
 
 @dataclass(slots=True)
+class _Running:
+    shape: Pass
+    members: list[_Member]
+
+
+@dataclass(slots=True)
+class _Lane:
+    outstanding: deque[tuple[Event, int]] = field(default_factory=deque)
+    """Dispatches and when they were made, the oldest first."""
+    completed_ns: int = 0
+
+
+@dataclass(slots=True)
 class _Group:
     seats: dict[int, RequestRow] = field(default_factory=dict)
     decoding: dict[int, RequestRow] = field(default_factory=dict)
     unbound: set[int] = field(default_factory=set)
     parked: set[int] = field(default_factory=set)
-    members: list[_Member] = field(default_factory=list)
-    current: Pass | None = None
-    outstanding: deque[tuple[Event, int]] = field(default_factory=deque)
-    """Dispatches and when they were made, the oldest first."""
-    completed_ns: int = 0
+    passes: dict[int, _Running] = field(default_factory=dict)
+    """The latest passes by their place in the group."""
+    forming: _Running | None = None
 
     def leave(self, seat: int) -> None:
         self.seats.pop(seat, None)
@@ -155,6 +167,7 @@ class _Builder:
         self._timeline = timeline
         self._requests: dict[int, RequestRow] = {}
         self._groups: dict[int, _Group] = {}
+        self._lanes: dict[int, _Lane] = {}
 
     def take(self, event: Event) -> None:
         now = self._place(event.time_ns)
@@ -188,25 +201,20 @@ class _Builder:
             case CommitKind.ADVANCE if fields["decodes"]:
                 group.decoding[fields["seat"]] = self._request(event)
             case CommitKind.PLAN:
-                rows = fields["decode_rows"]
-                group.current = Pass(event.id, event.lane, decode_rows=rows, chunks=0, rows=rows)
-                group.members = [
-                    _Member(row, Phase.DECODE, 1, None, binds=False, samples=True)
-                    for seat, row in group.decoding.items()
-                    if seat not in group.unbound | group.parked
-                ]
+                self._plan(group, event)
             case CommitKind.CHUNK:
                 self._join(group, event)
-            case CommitKind.FORM if group.current:
+            case CommitKind.FORM if group.forming:
                 # Entries that only bind a seat are among the decode rows.
-                group.current.chunks = sum(member.phase is Phase.PREFILL for member in group.members)
-                group.current.rows = fields["rows"]
-                if fields["rows"]:
-                    self._timeline.passes.append(group.current)
+                shape = group.forming.shape
+                shape.chunks = sum(member.phase is Phase.PREFILL for member in group.forming.members)
+                shape.rows = fields["rows"]
+                if shape.rows:
+                    self._timeline.passes.append(shape)
             case CommitKind.DISPATCH:
-                group.outstanding.append((event, now))
-            case CommitKind.COMPLETE if group.outstanding and group.outstanding[0][0].id == event.id:
-                self._complete(group, *group.outstanding.popleft(), now)
+                self._lanes.setdefault(event.lane, _Lane()).outstanding.append((event, now))
+            case CommitKind.COMPLETE:
+                self._complete(self._lanes.setdefault(event.lane, _Lane()), event, now)
             case CommitKind.GROUP_RESET:
                 self._groups[event.lane] = _Group()
             case _:
@@ -226,6 +234,17 @@ class _Builder:
             self._timeline.requests.append(row)
         return row
 
+    def _plan(self, group: _Group, event: Event) -> None:
+        """Begins a pass. In a pipeline the seats take turns; else all decode in the first, none in the second pass."""
+        rows, index, lanes = (event.fields[name] for name in ("decode_rows", "pass", "lanes"))
+        members = [
+            _Member(row, Phase.DECODE, 1, None, binds=False, samples=True)
+            for seat, row in group.decoding.items()
+            if seat not in group.unbound | group.parked and seat % max(lanes, 1) == index
+        ]
+        shape = Pass(event.id, event.lane, decode_rows=rows, chunks=0, rows=rows)
+        group.forming = group.passes[index] = _Running(shape, members)
+
     def _join(self, group: _Group, event: Event) -> None:
         """Takes an entry into the pass being formed: a chunk, or without rows a seat that decodes again."""
         fields = event.fields
@@ -242,27 +261,36 @@ class _Builder:
             )
         else:
             member = _Member(self._request(event), Phase.DECODE, 1, None, binds, samples=True)
-        group.members.append(member)
+        if group.forming:
+            group.forming.members.append(member)
 
     def _unpark(self, row: RequestRow) -> None:
         for group in self._groups.values():
             group.parked -= {seat for seat in group.parked if group.seats.get(seat) is row}
 
-    def _complete(self, group: _Group, dispatch: Event, dispatched_ns: int, now: int) -> None:
-        # A lane does one stage after the other: one dispatched ahead begins when the one before it is complete.
-        start, group.completed_ns = max(dispatched_ns, group.completed_ns), now
-        if group.current is None:
+    def _complete(self, lane: _Lane, event: Event, now: int) -> None:
+        if all(dispatch.id != event.id for dispatch, _ in lane.outstanding):
+            # Dispatched before the trace began.
             return
+        # What a reset has dropped is never complete.
+        while lane.outstanding[0][0].id != event.id:
+            lane.outstanding.popleft()
+        dispatch, dispatched_ns = lane.outstanding.popleft()
+        # A lane does one stage after the other: one dispatched ahead begins when the one before it is complete.
+        start, lane.completed_ns = max(dispatched_ns, lane.completed_ns), now
         stage, fields = dispatch.stage, dispatch.fields
-        run = StageRun(stage, dispatch.id, start, now, fields["rows"], fields["decision_cycles"])
-        group.current.stages.append(run)
-        for member in group.members:
+        running = self._groups.setdefault(fields["group"], _Group()).passes.get(fields["pass"])
+        if running is None:
+            return
+        run = StageRun(dispatch.lane, stage, dispatch.id, start, now, fields["rows"], fields["decision_cycles"])
+        running.shape.stages.append(run)
+        for member in running.members:
             if member.runs(stage, self._timeline.stage_count):
                 member.request.bars.append(
                     Bar(
                         stage,
                         member.phase,
-                        group.current.number,
+                        running.shape.number,
                         dispatch.lane,
                         start,
                         now,

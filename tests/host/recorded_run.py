@@ -51,7 +51,7 @@ class _Run:
         self.add(Kind.SEAT, stage=seat, id=request, detail=2)
 
     def form(self, number: int, decode_rows: int, chunks: list[tuple[int, int, int, int, bool]]) -> None:
-        self.add(Kind.PLAN, id=number, detail=decode_rows)
+        self.add(Kind.PLAN, id=number, detail=decode_rows | 1 << 16)
         for request, seat, start, rows, last in chunks:
             detail = start | rows << 20 | last << 30 | (start == 0) << 31
             self.add(Kind.CHUNK, stage=seat, id=request, detail=detail)

@@ -61,7 +61,7 @@ def test_an_entry_that_only_binds_is_a_decode_row() -> None:
     request = 0x1_0000
     events = [
         Event(0, CommitKind.SEAT, 0, request, 0, 1 << 8),
-        Event(0, CommitKind.PLAN, 0, 1, 0, 1),
+        Event(0, CommitKind.PLAN, 0, 1, 0, 1 | 1 << 16),
         Event(0, CommitKind.CHUNK, 0, request, 0, 20),
         Event(0, CommitKind.FORM, 0, 1, 1, 1),
     ]
@@ -77,6 +77,28 @@ def test_a_trace_that_begins_amid_a_pass_gives_what_it_can() -> None:
     by_id = {row.id: row for row in timeline.requests}
     assert {bar.pass_number for bar in by_id[FIRST].bars} == {3, 4}
     assert by_id[FIRST].admitted_ns is None
+
+
+def test_what_was_dispatched_before_the_trace_takes_nothing_with_it() -> None:
+    """A lane holds two dispatches; both complete after a second pass was formed, whose bars are all there."""
+    request, second = 0x1_0000, 1 << 10
+    steps = [
+        (CommitKind.SEAT, request, 3, 0),
+        (CommitKind.PLAN, 5, 1, 1 << 16),
+        (CommitKind.CHUNK, request, 3, 8 << 20 | 1 << 30 | 1 << 31),
+        (CommitKind.FORM, 5, 1, 8),
+        (CommitKind.COMPLETE, 1, 2, 0),
+        (CommitKind.DISPATCH, 3, 1, second | 1 << 28),
+        (CommitKind.COMPLETE, 2, 3, 0),
+        (CommitKind.DISPATCH, 4, 2, second),
+        (CommitKind.COMPLETE, 3, 1, 0),
+        (CommitKind.DISPATCH, 5, 3, second),
+        (CommitKind.COMPLETE, 4, 2, 0),
+        (CommitKind.COMPLETE, 5, 3, 0),
+    ]
+    events = [Event(at, kind, 0, id, stage, detail) for at, (kind, id, stage, detail) in enumerate(steps, start=1)]
+    (row,) = build_timeline(events, STAGE_COUNT).requests
+    assert [bar.stage for bar in row.bars] == [1, 2, 3]
 
 
 def test_a_reset_group_forgets_its_pass() -> None:
