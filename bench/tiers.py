@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import NamedTuple
 
-from cuelight import LLM, regmap
+from cuelight import LLM, Tier, regmap
 from cuelight.engine.config import block_positions, blocks_for, load_config, stage_count
 from cuelight.request import Request
 from cuelight.tiers import TIERS
@@ -66,13 +66,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4, help="turns that each condition takes")
     parser.add_argument("--depth", type=int, choices=(1, 2), default=2, help="dispatches the lane holds at most")
     parser.add_argument("--layers-per-stage", type=int, default=5)
-    parser.add_argument("--seats", type=int, default=DECODING)
+    parser.add_argument("--seat-floor", type=int, default=1, help="seats that best-effort requests leave free")
     options = parser.parse_args()
     random = Random(1)
     waits: dict[str, list[Wait]] = {name: [] for name in CROWD}
-    with open_model(options.seats, options.depth, options.layers_per_stage) as llm:
+    with open_model(options.seat_floor, options.depth, options.layers_per_stage) as llm:
         print(
-            f"{options.samples} VIPs each, {options.seats} seats, depth {options.depth}, "
+            f"{options.samples} VIPs each, {DECODING} seats and {options.seat_floor} left free, depth {options.depth}, "
             f"{options.layers_per_stage} layers a stage; load {os.getloadavg()[0]:.1f}"
         )
         measure_one(llm)
@@ -86,18 +86,19 @@ def main() -> None:
 
 
 @contextlib.contextmanager
-def open_model(seats: int, depth: int, layers_per_stage: int) -> Iterator[LLM]:
+def open_model(seat_floor: int, depth: int, layers_per_stage: int) -> Iterator[LLM]:
     """The default model with KV cache for everybody."""
     positions = DECODING * (CROWD_PROMPT + DECODING_TOKENS + 128) + (QUEUED + 1) * 128
-    with LLM.open(kv_positions=positions, context=2048, layers_per_stage=layers_per_stage) as llm:
+    tiers = [Tier()] * TIERS["best-effort"] + [Tier(seat_floor=seat_floor)]
+    with LLM.open(kv_positions=positions, context=2048, layers_per_stage=layers_per_stage, tiers=tiers) as llm:
         config = load_config(llm.directory)
         llm.device.configure(
             stages=stage_count(config, layers_per_stage),
             kv_blocks=blocks_for(config, positions),
             block_positions=block_positions(config),
-            seats=seats,
+            seats=DECODING + seat_floor,
+            depth=depth,
         )
-        llm.device.transport.write32(regmap.LANE + regmap.Lane.DEPTH, depth)
         yield llm
 
 

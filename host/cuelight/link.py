@@ -90,6 +90,7 @@ class Link:
                 self._set("min_seats", base + regmap.Tier.MIN_SEATS, tier.min_seats)
                 self._set("min_rows", base + regmap.Tier.MIN_ROWS, tier.min_rows)
                 self._set("kv_floor", base + regmap.Tier.KV_FLOOR, tier.kv_floor)
+                self._set("seat_floor", base + regmap.Tier.SEAT_FLOOR, tier.seat_floor)
             self.room.set_floors([tier.kv_floor for tier in tiers])
 
     def set_costs(self, costs: Sequence[Cost]) -> None:

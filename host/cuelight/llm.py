@@ -21,7 +21,7 @@ from cuelight.engine.weights import DEFAULT_MODEL, resolve
 from cuelight.errors import CuelightError, DeviceClosed, DeviceLost, InvalidArgument, LaneError, SegmentError
 from cuelight.filters import FilterSettings
 from cuelight.lanes.process import LaneProcess
-from cuelight.policy import Tier
+from cuelight.policy import Tier, open_tiers
 from cuelight.request import DEFAULT_TIMEOUT_S
 from cuelight.stream import Metrics, Stream
 
@@ -88,7 +88,7 @@ class LLM:
         layers_per_stage: int = 5,
         seats: int | None = None,
         rows: int | None = None,
-        tiers: Sequence[Tier] = (),
+        tiers: Sequence[Tier] | None = None,
         dtype: str = DTYPES[0],
         threads: int = 0,
         progress: Progress = silent,
@@ -111,8 +111,9 @@ class LLM:
             Layers that one stage covers.
         seats, rows : int, optional
             Requests that a lane runs at once, and its row budget of a pass; as `Device.configure` has them if left out.
-        tiers : sequence of Tier
-            What each tier is granted, the highest first; `Device.set_tiers` changes it.
+        tiers : sequence of Tier, optional
+            What each tier is granted, the highest first; `Device.set_tiers` changes it. If left out, each tier leaves
+            a seat (of 8 at least) and a sixteenth of the KV blocks free for each one above it.
         dtype : str
             float32, or bfloat16 for half the memory; what lanes compute in, whatever the model's files hold.
         threads : int
@@ -148,13 +149,20 @@ class LLM:
                     lanes=lanes,
                     context=context,
                     blocks=blocks_for(config, context),
-                    tiers=tiers,
                     title=os.fspath(model),
                     progress=progress,
                 )
             )
+            if tiers is None:
+                capabilities = opened.capabilities
+                tiers = open_tiers(capabilities.tiers, seats or capabilities.seats, blocks, blocks_for(config, context))
             opened.configure(
-                stages=stages, kv_blocks=blocks, block_positions=block_positions(config), seats=seats, rows=rows
+                stages=stages,
+                kv_blocks=blocks,
+                block_positions=block_positions(config),
+                seats=seats,
+                rows=rows,
+                tiers=tiers,
             )
 
             def start_lane(lane: int, progress: Progress = silent) -> LaneProcess:

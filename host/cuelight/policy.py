@@ -9,7 +9,7 @@ from cuelight.arguments import check_range
 from cuelight.errors import InvalidArgument
 from cuelight.regmap import IdentityCapabilities
 
-__all__ = ["Cost", "Tier", "complete_tiers"]
+__all__ = ["Cost", "Tier", "complete_tiers", "open_tiers"]
 
 _MOST_ROWS = 512
 _MOST = 0xFFFF_FFFF
@@ -27,11 +27,15 @@ class Tier:
         Rows of a pass that the prompts of higher tiers leave it while it has prompts too.
     kv_floor
         KV blocks that its own admissions leave free, so for other tiers.
+    seat_floor
+        Seats that must stay free when one beyond `min_seats` is given to it: where higher tiers are to find a seat at
+        once, and not at the end of a pass.
     """
 
     min_seats: int = 0
     min_rows: int = 0
     kv_floor: int = 0
+    seat_floor: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,4 +87,17 @@ def complete_tiers(tiers: Sequence[Tier], capabilities: IdentityCapabilities) ->
         check_range(f"min_seats of tier {number}", tier.min_seats, 0, capabilities.seats)
         check_range(f"min_rows of tier {number}", tier.min_rows, 0, _MOST_ROWS)
         check_range(f"kv_floor of tier {number}", tier.kv_floor, 0, 0xFFFF)
+        check_range(f"seat_floor of tier {number}", tier.seat_floor, 0, capabilities.seats)
     return (*tiers, *[Tier()] * (capabilities.tiers - len(tiers)))
+
+
+def open_tiers(tiers: int, seats: int, kv_blocks: int, most_blocks: int) -> tuple[Tier, ...]:
+    """Tiers that leave higher ones a way in: one seat and a sixteenth of the KV blocks for each tier above.
+
+    A house of less than 8 seats has none to spare, and a request of `most_blocks` is never kept out for good.
+    """
+    spare_blocks = kv_blocks - most_blocks
+    return tuple(
+        Tier(kv_floor=min(above * kv_blocks // 16, spare_blocks), seat_floor=above if seats >= 8 else 0)
+        for above in range(tiers)
+    )

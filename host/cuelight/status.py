@@ -201,6 +201,7 @@ def _read_tier(transport: Transport, base: int) -> Tier:
         min_seats=transport.read32(base + TierRegisters.MIN_SEATS),
         min_rows=transport.read32(base + TierRegisters.MIN_ROWS),
         kv_floor=transport.read32(base + TierRegisters.KV_FLOOR),
+        seat_floor=transport.read32(base + TierRegisters.SEAT_FLOOR),
     )
 
 

@@ -214,9 +214,7 @@ def test_help_fits_the_terminal_and_is_no_wider(
     assert max(map(len, filled)) <= min(columns, 96)
 
 
-def test_an_interrupt_ends_without_a_word(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interrupt_ends_without_a_word(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Ctrl-C is no error; shells expect 130."""
     import cuelight.device
 

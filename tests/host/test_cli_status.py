@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -166,6 +167,10 @@ def test_the_view_stays_until_q(busy: Device) -> None:
     assert said.index("\x1b[?1049h") < said.rindex("\x1b[?1049l")
 
 
+def heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_watching_as_json_goes_on_when_the_device_is_gone() -> None:
     """A line a look; ended by an interrupt without a word."""
     code = (
@@ -179,7 +184,10 @@ def test_watching_as_json_goes_on_when_the_device_is_gone() -> None:
         assert owner.stdout.readline() == "open\n"
         command = [sys.executable, "-m", "cuelight", "status", "--watch", "--json", "--interval", "0.1"]
         command += ["--pid", str(owner.pid)]
-        with subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as watcher:
+        # Where tests run in the background interrupts are ignored, which a child inherits.
+        with subprocess.Popen(
+            command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heed_interrupts
+        ) as watcher:
             assert watcher.stdout
             assert watcher.stderr
             seen = [json.loads(watcher.stdout.readline()) for _ in range(2)]

@@ -10,6 +10,7 @@ import pytest
 from cuelight import Cost, Device, Finish, Request, Tier
 from cuelight.errors import CuelightError, DeviceBusy, InvalidArgument, NoKvCredit, UnknownGroup
 from cuelight.lanes.port import LanePort
+from cuelight.policy import open_tiers
 from cuelight.regmap import PAGE, Page, PageSchedAttr, PageSchedCmd
 
 from .checks import WAIT_S, assert_at_rest, until, vanish
@@ -17,7 +18,7 @@ from .lane import STAGES, expected_tokens, lane_of
 
 POSITIONS = 16
 BLOCKS = 8
-GRANTED = (Tier(), Tier(kv_floor=1), Tier(min_rows=512), Tier(min_seats=1, min_rows=16, kv_floor=3))
+GRANTED = (Tier(), Tier(kv_floor=1, seat_floor=1), Tier(min_rows=512), Tier(min_seats=1, min_rows=16, kv_floor=3))
 
 
 def configure(device: Device, **settings: Any) -> None:
@@ -62,6 +63,7 @@ def test_tiers_and_costs_are_read_back_and_change_while_requests_live(device: De
         ([Tier(min_seats=17)], "min_seats of tier 0 must be 0 to 16, not 17."),
         ([Tier(), Tier(min_rows=513)], "min_rows of tier 1 must be 0 to 512, not 513."),
         ([Tier(kv_floor=-1)], "kv_floor of tier 0 must be 0 to 65535, not -1."),
+        ([Tier(seat_floor=17)], "seat_floor of tier 0 must be 0 to 16, not 17."),
         ([Tier(kv_floor=1.5)], "kv_floor of tier 0 must be 0 to 65535, not 1.5."),  # type: ignore[arg-type]
         ([Tier()] * 5, "The device has 4 tiers, not 5; leave some out."),
     ],
@@ -214,3 +216,30 @@ def test_a_fresh_device_is_told_the_same_and_takes_back_what_is_below_a_floor(de
         for request in high:
             check(request, [2])
         assert_at_rest(device)
+
+
+def test_a_seat_floor_keeps_a_seat_for_a_higher_tier(device: Device) -> None:
+    """Without it the higher one would have to wait for the end of a pass, and pause somebody."""
+    configure(device, seats=3, kv_blocks=40)
+    device.set_tiers([Tier(), Tier(), Tier(), Tier(seat_floor=1)])
+    low = [device.submit([turn], 20, tier=3) for turn in range(6)]
+    until(lambda: device.status().groups[0].seated == 2)
+    high = device.submit([9], 5)
+    until(lambda: device.status().groups[0].seated == 3)
+    with lane_of(device):
+        check(high, [9])
+        for turn, request in enumerate(low):
+            check(request, [turn])
+        assert_at_rest(device)
+    assert device.status().counters.pauses == 0
+
+
+def test_tiers_that_nobody_set_leave_higher_ones_a_way_in() -> None:
+    assert open_tiers(4, seats=64, kv_blocks=128, most_blocks=64) == (
+        Tier(),
+        Tier(kv_floor=8, seat_floor=1),
+        Tier(kv_floor=16, seat_floor=2),
+        Tier(kv_floor=24, seat_floor=3),
+    )
+    # A request of the whole context is admitted, and a small house has no seat to spare.
+    assert open_tiers(4, seats=7, kv_blocks=64, most_blocks=64) == (Tier(),) * 4
