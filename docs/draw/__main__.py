@@ -4,7 +4,12 @@ from .draw_budgets import draw_budgets
 from .draw_loop_point import draw_loop_point
 from .draw_loop_points import draw_loop_points
 from .draw_pause import draw_pause
+from .draw_pipeline import draw_pipeline
 from .draw_policies import draw_policies
+from .draw_second_pass import draw_second_pass
 
-for draw in (draw_loop_point, draw_loop_points, draw_pause, draw_budgets, draw_policies):
+for draw in (
+    *(draw_loop_point, draw_loop_points, draw_pause, draw_second_pass),
+    *(draw_pipeline, draw_budgets, draw_policies),
+):
     print(draw())

@@ -5,14 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from cuelight import regmap
-from cuelight.picture import draw_timeline
-from cuelight.regmap import CommitKind
-from cuelight.timeline import build_timeline
-from cuelight.trace import Event
 from cuelight_rtl.params import Params
-from cuelight_sim.workload import STAGES, Arrival, Workload
+from cuelight_sim.workload import Arrival, Pace, Workload
 
-from .style import PICTURES
+from .timelines import draw_workload
 
 __all__ = ["draw_pause"]
 
@@ -23,17 +19,9 @@ ARRIVALS = (
     Arrival(20_000.0, 3, 40, 16),
     Arrival(60_000.0, 0, 180, 5),
 )
+LAYERS = 4
 TITLES = ("batch 1 (tier 3)", "batch 2 (tier 3)", "chat (tier 0)")
 
 
 def draw_pause() -> Path:
-    workload = Workload(PARAMS, ARRIVALS, SETTINGS)
-    workload.run()
-    events = [
-        Event(round(time_us * 1000), CommitKind(commit.kind), commit.lane, commit.id, commit.stage, commit.detail)
-        for time_us, commit in workload.commits
-    ]
-    admitted = [event.id for event in events if event.kind == CommitKind.ADMIT]
-    path = PICTURES / "pause.png"
-    draw_timeline(build_timeline(events, STAGES), path, dict(zip(admitted, TITLES, strict=True)))
-    return path
+    return draw_workload(Workload(PARAMS, ARRIVALS, SETTINGS, Pace(), LAYERS), TITLES, "pause.png")
