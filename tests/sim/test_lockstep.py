@@ -73,6 +73,7 @@ def change(kind: CommitKind, **fields: int) -> Twist:
         (change(CommitKind.SEAT, stage=1), "SEAT.*is not legal; legal now: SEAT"),
         (change(CommitKind.CHUNK, detail=0xC080_0000), "CHUNK.*is not legal; legal now: CHUNK"),
         (change(CommitKind.FORM, port=1), "FORM.*came on commit port 1, not 0"),
+        (change(CommitKind.PLAN, stage=1), "PLAN.*is not legal; legal now: PLAN"),
         (change(CommitKind.DISPATCH, id=2), "DISPATCH.*is not legal; legal now: DISPATCH"),
         (change(CommitKind.DISPATCH, cycle=3), "came after one of cycle"),
         (change(CommitKind.PARK, stage=0), "PARK.*is not legal; legal now: PARK"),
