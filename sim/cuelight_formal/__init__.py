@@ -1,0 +1,1 @@
+"""Formal proofs of the scheduler's rooms: `python -m cuelight_formal`."""

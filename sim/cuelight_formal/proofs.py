@@ -1,0 +1,22 @@
+"""Every proof there is."""
+
+from __future__ import annotations
+
+from cuelight_rtl.params import Params
+
+from .encode import find_first
+from .judge import verdicts
+from .proof import Method, Proof
+from .queue import lists
+from .sizes import SmallParams
+from .slots import rows
+
+__all__ = ["PROOFS"]
+
+PROOFS = [
+    Proof("judge", lambda: verdicts(Params()), Method.LOGIC, fast=True),
+    Proof("judge_largest", lambda: verdicts(Params(slots=4096, seats=256, lanes=8)), Method.LOGIC),
+    *(Proof(f"encode_{width}", lambda width=width: find_first(width), Method.LOGIC, fast=width == 8) for width in (2, 8, 64, 256)),
+    Proof("slots", lambda: rows(SmallParams()), Method.INDUCTION, cover_depth=13, fast=True, blank=False),
+    Proof("queue", lambda: lists(SmallParams(slots=4)), Method.INDUCTION, cover_depth=10),
+]

@@ -1,0 +1,161 @@
+"""Lists stay well formed, and are first in, first out."""
+
+from __future__ import annotations
+
+from amaranth.asserts import Initial
+from amaranth.hdl import Array, Cat, Const, Signal, Value
+
+from cuelight_rtl.params import Params
+from cuelight_rtl.queue import ListOp, Lists
+
+from .spec import Spec
+
+__all__ = ["lists"]
+
+
+def lists(params: Params) -> Spec:
+    """The lists beside a ghost: which list each slot is in, and for each two slots whether one is ahead of the other."""
+    room = Lists(params)
+    spec = Spec(room)
+    m, slots = spec.m, range(params.slots)
+    op, slot = room.op, room.slot
+    # Lists differ in nothing but their numbers, so three of them are used: two queues and the last list.
+    numbers = (0, 1, room.count - 1)
+    every, nowhere = range(len(numbers)), len(numbers)
+    list_, onto = Signal(range(nowhere)), Signal(range(nowhere))
+    numbered = Array(Const(number, len(room.list)) for number in numbers)
+    m.d.comb += [list_.eq(spec.any("list", len(list_))), onto.eq(spec.any("onto", len(onto)))]
+    m.d.comb += [room.list.eq(numbered[list_]), room.onto.eq(numbered[onto])]
+    heads, tails = Array(room.heads[number] for number in numbers), Array(room.tails[number] for number in numbers)
+    filled = Cat(room.filled[number] for number in numbers)
+    where = Array(Signal(range(nowhere + 1), name=f"where_{s}", init=nowhere) for s in slots)
+    ahead = [[Signal(name=f"ahead_{a}_{b}") for b in slots] for a in slots]
+
+    # What the core promises: a slot joins a list only from nowhere, leaves the list that it is in, and leaves it with
+    # links that were fetched and have not changed since.
+    asked, op_before = spec.past(room.fetch), spec.past(op)
+    asked_first, op_first = spec.past(asked), spec.past(op_before)
+    joins = (op == ListOp.PUSH) | (op == ListOp.PUSH_FRONT)
+    leaves = (op == ListOp.UNLINK) | (op == ListOp.MOVE)
+    # Links are read for two cycles before anything is done, and the sweep takes longer.
+    begun = spec.past(~Initial())
+    spec.assume(begun | (op == ListOp.NONE))
+    spec.assume((op <= max(ListOp)) & (list_ < nowhere) & (onto < nowhere))
+    spec.assume(~joins | (where[slot] == nowhere))
+    spec.assume(~leaves | ((where[slot] == list_) & (asked_first == slot) & ~Cat(op_before, op_first).any()))
+    spec.assume((op != ListOp.MOVE) | ((heads[list_] == slot) & (onto != list_)))
+
+    with m.If(joins):
+        m.d.sync += where[slot].eq(list_)
+    with m.If(op == ListOp.UNLINK):
+        m.d.sync += where[slot].eq(nowhere)
+    with m.If(op == ListOp.MOVE):
+        m.d.sync += where[slot].eq(onto)
+    for a in slots:
+        for b in slots:
+            with m.If((slot == b) & (a != b) & (op != ListOp.NONE)):
+                behind_all = ((op == ListOp.PUSH) & (where[a] == list_)) | ((op == ListOp.MOVE) & (where[a] == onto))
+                m.d.sync += ahead[a][b].eq(behind_all)
+            with m.If((slot == a) & (a != b) & (op != ListOp.NONE)):
+                m.d.sync += ahead[a][b].eq((op == ListOp.PUSH_FRONT) & (where[b] == list_))
+
+    inside = [where[s] != nowhere for s in slots]
+    first = [inside[s] & ~Cat(ahead[a][s] for a in slots).any() for s in slots]
+    last = [inside[s] & ~Cat(ahead[s][b] for b in slots).any() for s in slots]
+    pairs = [(a, b) for a in slots for b in slots if a != b]
+    spec.lemma(
+        "Of two slots in a list one is ahead, and of two that are not in a list neither is.",
+        Cat((ahead[a][b] ^ ahead[b][a]) == (inside[a] & (where[a] == where[b])) for a, b in pairs if a < b).all()
+        & ~Cat(ahead[s][s] for s in slots).any() & ~Cat(ahead[a][b] & ahead[b][a] for a, b in pairs).any(),
+    )
+    spec.lemma(
+        "Who is ahead of one that is ahead of a third is ahead of that too.",
+        Cat(~(ahead[a][b] & ahead[b][c]) | ahead[a][c] for a, b in pairs for c in slots if c != a).all(),
+    )
+
+    def in_list(s: int, index: int) -> Value:
+        return where[s] == index
+
+    spec.claim(
+        "A list is filled exactly when a slot is in it.",
+        Cat(filled[index] == Cat(in_list(s, index) for s in slots).any() for index in every).all(),
+    )
+    spec.claim(
+        "The head of a list is its first slot, and no other.",
+        Cat(~in_list(s, index) | ((heads[index] == s) == first[s]) for s in slots for index in every).all(),
+        when=filled.any(),
+    )
+    spec.claim(
+        "The tail of a list is its last slot, and no other.",
+        Cat(~in_list(s, index) | ((tails[index] == s) == last[s]) for s in slots for index in every).all(),
+        when=filled.any(),
+    )
+    spec.lemma("Head and tail of a filled list are in it.",
+        Cat(~filled[index] | (where[ends[index]] == index) for index in every for ends in (heads, tails)).all())
+    next_, previous = spec.rows("next_ram"), spec.rows("previous_ram")
+    spec.claim(
+        "Next of every slot but a tail is the one that follows it in the list.",
+        Cat(
+            ~inside[s] | last[s] | (Array(ahead[s])[next_[s]] & Cat(~ahead[s][b] | (next_[s] == b) | Array(ahead[x][b] for x in slots)[next_[s]] for b in slots).all())
+            for s in slots
+        ).all(),
+        when=Cat(inside[s] & ~last[s] for s in slots).any(),
+    )
+    spec.claim(
+        "Previous of every slot but a head is the one that it follows in the list.",
+        Cat(
+            ~inside[s] | first[s] | (Array(ahead[x][s] for x in slots)[previous[s]] & Cat(~ahead[a][s] | (previous[s] == a) | Array(ahead[a])[previous[s]] for a in slots).all())
+            for s in slots
+        ).all(),
+        when=Cat(inside[s] & ~first[s] for s in slots).any(),
+    )
+
+    for name, rows, shown in (("next", next_, room.next), ("previous", previous, room.previous)):
+        read, links = spec.read_data(f"{name}_ram"), Array(rows)
+        then = spec.past(links[room.fetch])
+        spec.claim(
+            f"The {name} link that was asked for shows two cycles later, as it was then.",
+            shown == spec.past(then),
+            when=begun,
+        )
+        spec.lemma(f"The RAM of {name} links was read a cycle ago.", read == then, when=~Initial())
+        spec.lemma(
+            f"What was read of {name} links stands until an operation.",
+            links[asked] == read,
+            when=~Initial() & ~op_before.any(),
+        )
+        spec.lemma(
+            f"What is shown of {name} links stands until an operation.",
+            links[asked_first] == shown,
+            when=begun & ~Cat(op_before, op_first).any(),
+        )
+    spec.lemma("Lists are empty at first.", ~Cat(inside, filled).any(), when=~begun)
+
+    other = spec.some("other", len(room.list))
+    spec.assume(other < room.count)
+    list_before, slot_before = spec.past(list_), spec.past(slot)
+    named, named_onto = spec.past(room.list), spec.past(room.onto)
+    untouched = (op_before == ListOp.NONE) | ((named != other) & ((op_before != ListOp.MOVE) | (named_onto != other)))
+    ends = Cat(room.heads[other], room.tails[other], room.filled.bit_select(other, 1))
+    spec.claim("An operation leaves every list alone that it does not name.", ends == spec.past(ends), when=untouched)
+
+    early, late = spec.some("early", params.slot_bits), spec.some("late", params.slot_bits)
+    ordered = Signal()
+    came_last = ((op == ListOp.PUSH) & (where[early] == list_)) | ((op == ListOp.MOVE) & (where[early] == onto))
+    went_first = (op == ListOp.PUSH_FRONT) & (where[late] == list_)
+    stay = ~(leaves & ((slot == early) | (slot == late)))
+    m.d.sync += ordered.eq((early != late) & ((came_last & (slot == late)) | (went_first & (slot == early)) | (ordered & stay)))
+    is_ahead = Array(Array(row) for row in ahead)[early][late]
+    spec.lemma("Of two slots in a list, the one that came first is ahead.", is_ahead, when=ordered)
+    spec.claim(
+        "First in, first out: no slot is the head of a list while one that came before it is in it.",
+        ~Cat((where[late] == index) & (heads[index] == late) for index in every).any(),
+        when=ordered,
+    )
+    spec.claim(
+        "What joins at the front is the head.", heads[list_before] == slot_before, when=op_before == ListOp.PUSH_FRONT
+    )
+    spec.claim("What joins at the back is the tail.", tails[list_before] == slot_before, when=op_before == ListOp.PUSH)
+    spec.reach("All slots are in one queue.", Cat(in_list(s, 0) for s in slots).all())
+    spec.reach("All slots have retired.", Cat(in_list(s, nowhere - 1) for s in slots).all())
+    return spec
