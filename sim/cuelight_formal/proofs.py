@@ -6,6 +6,7 @@ from cuelight_rtl.params import Params
 
 from .encode import find_first
 from .judge import verdicts
+from .pages import commands, offers
 from .proof import Method, Proof
 from .queue import lists
 from .sizes import SmallParams
@@ -19,4 +20,6 @@ PROOFS = [
     *(Proof(f"encode_{width}", lambda width=width: find_first(width), Method.LOGIC, fast=width == 8) for width in (2, 8, 64, 256)),
     Proof("slots", lambda: rows(SmallParams()), Method.INDUCTION, cover_depth=13, fast=True, blank=False),
     Proof("queue", lambda: lists(SmallParams(slots=4)), Method.INDUCTION, cover_depth=10),
+    Proof("commands", lambda: commands(SmallParams(slots=4)), Method.INDUCTION, cover_depth=5, fast=True, blank=False),
+    Proof("offers", lambda: offers(SmallParams(slots=4)), Method.INDUCTION, cover_depth=16, blank=False),
 ]
