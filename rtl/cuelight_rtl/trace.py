@@ -63,7 +63,8 @@ class Trace(wiring.Component):
         m.submodules.heads = heads = fifo.SyncFIFOBuffered(width=64, depth=TRACE_DEPTH)
         m.submodules.payloads = payloads = fifo.SyncFIFOBuffered(width=64, depth=TRACE_DEPTH)
         tickets = range(2 * sum(self._holds))
-        give, serve = Signal(tickets), Signal(tickets)
+        give = Signal(tickets)
+        serve = Signal(tickets)
         leaving = Signal()
         held: list[Value] = []
         lost: list[Value] = []

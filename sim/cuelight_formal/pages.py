@@ -152,7 +152,7 @@ def offers(params: Params) -> Spec:
     quiet = swept & room.settled & ~(room.accept | room.release | room.set_enable)
     spec.claim("Where offers are settled, none changes by itself.", (room.offered == spec.past(room.offered)) & ~step.valid,
                when=spec.past(quiet) & ~(room.accept | room.release | room.set_enable))
-    spec.claim("The free list never overflows.", spec.inside("free.w_rdy"), when=spec.inside("w_en"))
+    spec.claim("The free list never overflows.", spec.inside("free.w_rdy"), when=spec.inside("free.w_en"))
 
     # Epochs, of one slot, whichever.
     mine, last = spec.some("mine", params.slot_bits), Signal(16)

@@ -139,8 +139,8 @@ class Proof:
         Whether it is one of those that every test run proves.
     blank
         Memories hold zeros at first; else anything, as after a reset.
-    arrays
-        Leave memories to the solver's theory of arrays, instead of taking them apart into bits.
+    cut
+        Let memories show anything at any time: enough where what they hold plays no part.
     """
 
     name: str
@@ -149,7 +149,7 @@ class Proof:
     depth: int = 1
     cover_depth: int = 1
     fast: bool = False
-    arrays: bool = False
+    cut: bool = False
     blank: bool = True
     timeout_s: int = 600
 
@@ -176,7 +176,7 @@ class Proof:
             cover_depth=self.cover_depth,
             timeout_s=self.timeout_s,
             start="" if self.blank else "delete */t:$meminit_v2",
-            memories="" if self.arrays else "memory_map",
+            memories="delete */t:$mem_v2" if self.cut else "memory_map",
         )
         cached = _cache() / f"{_key(text, script, spec.claims)}.json"
         if cached.exists():

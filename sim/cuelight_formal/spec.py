@@ -110,18 +110,14 @@ class Spec:
         return now
 
     def inside(self, path: str) -> Signal:
-        """The signal of the room with this name, submodules in front of it, with dots between."""
+        """The signal that a module of the room drives or reads under this name; names of submodules, and dots, in front."""
         *modules, name = path.split(".")
-        fragment = self._find(modules)
-        found = [
-            signal
-            for statements in fragment.statements.values()
-            for signal in statements._lhs_signals()
-            if signal.name == name
-        ]
-        if len(found) != 1:
-            raise LookupError(f"{path} names {len(found)} signals; give the one that is meant a name of its own.")
-        return found[0]
+        statements = self._find(modules).statements.values()
+        for signals in ([each._lhs_signals() for each in statements], [each._rhs_signals() for each in statements]):
+            found = {id(signal): signal for group in signals for signal in group if signal.name == name}
+            if len(found) == 1:
+                return next(iter(found.values()))
+        raise LookupError(f"{path} names no signal, or several; give the one that is meant a name of its own.")
 
     def rows(self, path: str) -> list[Signal]:
         """Every row of the room's memory with this name, as they are in this cycle."""
@@ -154,8 +150,10 @@ class Spec:
     def rtlil(self) -> str:
         """Room and specification as RTLIL; module `top`. Equal specifications give equal text."""
         ports: list[Signal] = [self._clock.clk]
-        for _, _, value in self.room.signature.flatten(self.room):
-            ports += [Value.cast(value)]
+        for _, member, value in self.room.signature.flatten(self.room):
+            # Outputs are left out, so that what no sentence speaks of is left out too.
+            if member.flow is wiring.In:
+                ports.append(Value.cast(value))
         text: str = rtlil.convert(self.m, name="top", ports=ports)
         # Sources tell where claims stand, and nothing of the machine's folders.
         return re.sub(r'^\s*attribute \\src "(?!claim:|cover:).*\n', "", text, flags=re.MULTILINE)
