@@ -8,7 +8,7 @@ MODEL ?= smollm2-135m-instruct
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint regs docs bench-rtl bench-policy bench-twin bench-engine bench-tiers clean
+.PHONY: help setup demo test lint regs docs bench-rtl bench-policy bench-twin bench-engine bench-tiers clean formal
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -24,6 +24,9 @@ test: lint ## lint, type check, then all tests
 lint: $(READY) ## ruff and mypy --strict
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+
+formal: $(READY) ## prove the RTL: a table of sentences, with the method, depth and time of each proof
+	@$(BIN)/python -m cuelight_formal
 
 regs: $(READY) ## generate what follows from rtl/cuelight.rdl
 	@cd rtl && ../$(BIN)/python -m regs

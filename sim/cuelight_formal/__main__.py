@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from .proof import Proof, ProofError, Result, Verdict
+from .proof import Proof, ProofError, Result
 from .proofs import PROOFS
 from .spec import Kind
 
@@ -20,26 +22,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m cuelight_formal", description="Proves the scheduler's rooms.")
     parser.add_argument("--fast", action="store_true", help="only what every test run proves")
     parser.add_argument("--list", action="store_true", help="name the proofs and stop")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="proofs side by side (default: one a core)")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these proofs")
     arguments = parser.parse_args()
     known = {proof.name: proof for proof in PROOFS}
     unknown = [name for name in arguments.names if name not in known]
     if unknown:
         parser.error(f"there is no proof {unknown[0]}; the proofs are {', '.join(known)}.")
-    chosen = [known[name] for name in arguments.names] or [proof for proof in PROOFS if proof.fast or not arguments.fast]
+    chosen = [known[name] for name in arguments.names] or [
+        proof for proof in PROOFS if proof.fast or not arguments.fast
+    ]
     if arguments.list:
         print("\n".join(proof.name for proof in chosen))
         return 0
     console = Console(width=None if sys.stdout.isatty() else 150)
     results = []
-    for proof in chosen:
+    with ThreadPoolExecutor(arguments.jobs) as workers:
         try:
-            result = proof.run(FOLDER)
+            for proof, result in zip(chosen, workers.map(lambda proof: proof.run(FOLDER), chosen), strict=True):
+                results.append(result)
+                console.print(_table(proof, result))
         except ProofError as error:
             console.print(str(error), style="red", highlight=False)
             return 2
-        results.append(result)
-        console.print(_table(proof, result))
     console.print(_summary(results), highlight=False)
     return 0 if all(result.holds for result in results) else 1
 
@@ -53,7 +58,7 @@ def _table(proof: Proof, result: Result) -> Table:
     table.add_column("says something from cycle", justify="right")
     table.add_column("verdict")
     for claim, verdict, reached in zip(result.claims, result.verdicts, result.reached, strict=True):
-        style = "green" if verdict in (Verdict.PROVEN, Verdict.REACHED) else "red"
+        style = "green" if verdict.good else "red"
         table.add_row(claim.sentence, claim.kind, str(reached), f"[{style}]{verdict.value}[/]")
     return table
 
@@ -61,7 +66,7 @@ def _table(proof: Proof, result: Result) -> Table:
 def _summary(results: list[Result]) -> str:
     pairs = [pair for result in results for pair in zip(result.claims, result.verdicts, strict=True)]
     counts = [sum(claim.kind == kind for claim, verdict in pairs) for kind in (Kind.CLAIM, Kind.LEMMA, Kind.REACH)]
-    failed = sum(verdict not in (Verdict.PROVEN, Verdict.REACHED) for _, verdict in pairs)
+    failed = sum(not verdict.good for _, verdict in pairs)
     seconds = sum(result.seconds for result in results if not result.remembered)
     return (
         f"{len(results)} proofs: {counts[0]} claims, {counts[1]} lemmas and {counts[2]} situations, "

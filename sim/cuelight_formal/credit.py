@@ -40,8 +40,13 @@ def credit(params: Params) -> Spec:
 
     free, total = room.blocks_free, room.blocks_total
     spec.claim("Free blocks and those that requests hold are all that the group has.", free + mine + others == total)
-    spec.claim("Credit is never negative: no more is free, and no more is held, than there is.", (free <= total) & (mine + others <= total))
-    spec.claim("Credit is whole when no request holds any.", free == total, when=(others == 0) & (mine == 0) & (total != 0))
+    spec.claim(
+        "Credit is never negative: no more is free, and no more is held, than there is.",
+        (free <= total) & (mine + others <= total),
+    )
+    spec.claim(
+        "Credit is whole when no request holds any.", free == total, when=(others == 0) & (mine == 0) & (total != 0)
+    )
     spec.claim("An admission leaves its tier's floor free.", free >= spec.past(floor), when=spec.past(takes))
     spec.claim(
         "Credit moves at admission and retirement only, and where the group's blocks are set.",

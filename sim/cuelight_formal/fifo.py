@@ -52,16 +52,34 @@ def first_in_first_out(depth: int) -> Spec:
     with m.Elif(followed & leaves):
         m.d.sync += [ahead.eq(ahead - 1), followed.eq(ahead != 0)]
 
-    spec.claim("What leaves first is what entered first, as it entered.", room.r_data == entry, when=followed & (ahead == 0) & room.r_rdy)
+    spec.claim(
+        "What leaves first is what entered first, as it entered.",
+        room.r_data == entry,
+        when=followed & (ahead == 0) & room.r_rdy,
+    )
     spec.claim("The level counts what entered and has not left.", room.level == spec.past(room.level + enters - leaves))
     spec.claim("Only a full FIFO refuses an entry.", room.level >= inner_depth, when=~room.w_rdy)
-    spec.claim("What has entered shows two cycles later at the latest.", room.r_rdy, when=spec.past(room.level != 0) & (room.level != 0) & ~spec.past(leaves))
-    place = Mux(consume + (ahead - room.r_rdy) >= inner_depth, consume + (ahead - room.r_rdy) - inner_depth, consume + (ahead - room.r_rdy))
+    spec.claim(
+        "What has entered shows two cycles later at the latest.",
+        room.r_rdy,
+        when=spec.past(room.level != 0) & (room.level != 0) & ~spec.past(leaves),
+    )
+    place = Mux(
+        consume + (ahead - room.r_rdy) >= inner_depth,
+        consume + (ahead - room.r_rdy) - inner_depth,
+        consume + (ahead - room.r_rdy),
+    )
     at_place = [Mux(place[: len(consume)] == index, row == entry, 1) for index, row in enumerate(rows)]
-    spec.lemma("The followed entry is where it should be.", Mux(room.r_rdy & (ahead == 0), out == entry, Cat(at_place).all()) & (ahead < room.level), when=followed)
+    spec.lemma(
+        "The followed entry is where it should be.",
+        Mux(room.r_rdy & (ahead == 0), out == entry, Cat(at_place).all()) & (ahead < room.level),
+        when=followed,
+    )
     spec.lemma(
         "The pointers are as far apart as the FIFO is long.",
-        (produce < inner_depth) & (consume < inner_depth) & (inner <= inner_depth)
+        (produce < inner_depth)
+        & (consume < inner_depth)
+        & (inner <= inner_depth)
         & (produce == Mux(consume + inner >= inner_depth, consume + inner - inner_depth, consume + inner)),
     )
     spec.lemma("An entry waits a cycle at most while the output is empty.", inner <= 1, when=~room.r_rdy)

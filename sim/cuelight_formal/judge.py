@@ -37,7 +37,7 @@ def verdicts(params: Params) -> Spec:
     def decided(verdict: Verdict) -> Value:
         return judge.verdict == verdict
 
-    earlier = []
+    earlier: list[Value] = []
 
     def rule(sentence: str, applies: Value, outcome: Value) -> None:
         """Rules are tried in their order: the first that applies decides."""
@@ -95,7 +95,11 @@ def verdicts(params: Params) -> Spec:
         decided(Verdict.RETARGET),
     )
     rule("5. A stage for any other request: REQUEST_RUNNING.", ours, refused(RejectReason.REQUEST_RUNNING))
-    rule("6. A free slot, but the page has no offer: DEVICE_FULL.", ~judge.page_offered, refused(RejectReason.DEVICE_FULL))
+    rule(
+        "6. A free slot, but the page has no offer: DEVICE_FULL.",
+        ~judge.page_offered,
+        refused(RejectReason.DEVICE_FULL),
+    )
     rule(
         "6. A free slot that is not the page's offer: SLOT_NOT_OFFERED.",
         judge.offered_slot != slot,
@@ -107,7 +111,11 @@ def verdicts(params: Params) -> Spec:
         judge.attr_state == AttrState.PARTIAL,
         refused(RejectReason.BAD_ATTRIBUTE),
     )
-    rule("6. Without attributes, or with automatic = 0, a manual request is admitted.", manual, decided(Verdict.ADMIT_MANUAL))
+    rule(
+        "6. Without attributes, or with automatic = 0, a manual request is admitted.",
+        manual,
+        decided(Verdict.ADMIT_MANUAL),
+    )
     rule(
         "6. An automatic request targets stage 0, and there are 4 stages at least: else UNKNOWN_STAGE.",
         (command.stage != 0) | (judge.stage_count < 4),
@@ -129,13 +137,19 @@ def verdicts(params: Params) -> Spec:
     accepted = judge.verdict != Verdict.REJECT
     admitted = decided(Verdict.ADMIT_MANUAL) | decided(Verdict.ADMIT_AUTOMATIC)
     spec.claim(
-        "A stale or foreign id changes nothing: what is accepted names a request by its epoch, or the offered free slot.",
+        "A stale or foreign id changes nothing: what is accepted names a request by its epoch, or a free slot offered.",
         ours | (free & judge.page_offered & (judge.offered_slot == slot) & (owner.epoch != epoch)),
         when=accepted,
     )
-    spec.claim("Only a free slot is admitted to, and only the one that its page is offered.",
-               free & judge.page_offered & (slot == judge.offered_slot), when=admitted)
-    spec.claim("An admission leaves the tier's floor of blocks free.",
-               judge.blocks_free - attr.kv_blocks.as_unsigned() >= judge.blocks_floor, when=decided(Verdict.ADMIT_AUTOMATIC))
+    spec.claim(
+        "Only a free slot is admitted to, and only the one that its page is offered.",
+        free & judge.page_offered & (slot == judge.offered_slot),
+        when=admitted,
+    )
+    spec.claim(
+        "An admission leaves the tier's floor of blocks free.",
+        judge.blocks_free - attr.kv_blocks.as_unsigned() >= judge.blocks_floor,
+        when=decided(Verdict.ADMIT_AUTOMATIC),
+    )
     spec.claim("Every refusal has a reason.", judge.reason != 0, when=~accepted)
     return spec

@@ -46,7 +46,11 @@ def commands(params: Params) -> Spec:
     def bytes_kept(shown: Value, ghost: Value, bytes_: Value) -> Value:
         return Cat((shown.word_select(i, 8) == ghost.word_select(i, 8)) | ~bytes_[i] for i in range(8)).all()
 
-    spec.claim("A command is complete when the last of its eight bytes arrives.", room.complete, when=writes_cmd & arrived.all())
+    spec.claim(
+        "A command is complete when the last of its eight bytes arrives.",
+        room.complete,
+        when=writes_cmd & arrived.all(),
+    )
     spec.claim("A command that lacks a byte does nothing.", ~room.complete, when=writes_cmd & ~arrived.all())
     spec.claim("Nothing is complete without a write to SCHED_CMD.", ~room.complete, when=~room.cmd_write)
     spec.claim(
@@ -56,10 +60,15 @@ def commands(params: Params) -> Spec:
     )
     spec.claim(
         "Attributes are absent, partial or whole as no, some or all of their bytes have come.",
-        room.attr_state == Mux(attr_got.all(), AttrState.WHOLE, Mux(attr_got.any(), AttrState.PARTIAL, AttrState.ABSENT)),
+        room.attr_state
+        == Mux(attr_got.all(), AttrState.WHOLE, Mux(attr_got.any(), AttrState.PARTIAL, AttrState.ABSENT)),
         when=here,
     )
-    spec.claim("Whole attributes are those that were written last.", Value.cast(room.attr) == attr_word, when=here & attr_got.all())
+    spec.claim(
+        "Whole attributes are those that were written last.",
+        Value.cast(room.attr) == attr_word,
+        when=here & attr_got.all(),
+    )
     spec.claim("A write to SCHED_ATTR discards the half command.", flags == 0, when=spec.past(writes_attr))
     spec.claim(
         "A complete command takes its page's attributes with it.",
@@ -143,15 +152,26 @@ def offers(params: Params) -> Spec:
     step = room.step
     offering = step.valid & (step.kind == CommitKind.OFFER)
     lacking = room.enable & ~room.offered
-    spec.claim("The lowest page that lacks an offer comes first.", (lacking & ~(~Const(0, PAGES) << first)) == 0,
-               when=offering & (step.stage == first))
-    spec.claim("Only an enabled page gets an offer.", lacking.bit_select(first, 1), when=offering & (step.stage == first))
+    spec.claim(
+        "The lowest page that lacks an offer comes first.",
+        (lacking & ~(~Const(0, PAGES) << first)) == 0,
+        when=offering & (step.stage == first),
+    )
+    spec.claim(
+        "Only an enabled page gets an offer.", lacking.bit_select(first, 1), when=offering & (step.stage == first)
+    )
     taken_back = step.valid & (step.kind == CommitKind.UNOFFER)
-    spec.claim("Only a disabled page loses its offer to the free list.", (room.offered & ~room.enable).bit_select(first, 1),
-               when=taken_back & (step.stage == first))
+    spec.claim(
+        "Only a disabled page loses its offer to the free list.",
+        (room.offered & ~room.enable).bit_select(first, 1),
+        when=taken_back & (step.stage == first),
+    )
     quiet = swept & room.settled & ~(room.accept | room.release | room.set_enable)
-    spec.claim("Where offers are settled, none changes by itself.", (room.offered == spec.past(room.offered)) & ~step.valid,
-               when=spec.past(quiet) & ~(room.accept | room.release | room.set_enable))
+    spec.claim(
+        "Where offers are settled, none changes by itself.",
+        (room.offered == spec.past(room.offered)) & ~step.valid,
+        when=spec.past(quiet) & ~(room.accept | room.release | room.set_enable),
+    )
     spec.claim("The free list never overflows.", spec.inside("free.w_rdy"), when=spec.inside("free.w_en"))
 
     # Epochs, of one slot, whichever.
@@ -173,7 +193,9 @@ def offers(params: Params) -> Spec:
     active = Signal(16)
     m.d.sync += active.eq(active + room.accept - room.release)
     spec.lemma("No slot is in use before the sweep is done.", in_use == 0, when=~swept)
-    spec.claim("Slots in use are counted: one more with each admission, one less with each that is freed.", active == in_use)
+    spec.claim(
+        "Slots in use are counted: one more with each admission, one less with each that is freed.", active == in_use
+    )
     spec.claim("REQ_STATUS is never all ones: no more slots are in use than there are.", active <= params.slots)
     spec.lemma(
         "Free, offered and used slots are all that were swept.",
@@ -183,8 +205,13 @@ def offers(params: Params) -> Spec:
         "What is listed or offered is a slot that exists.",
         Cat(~valid | (entry[:16] < params.slots) for valid, entry in listed + offered).all(),
     )
-    spec.lemma("The free list's pointers are as far apart as it is long.", (produce < depth) & (consume < depth) & (level <= depth)
-        & (produce == Mux(consume + level >= depth, consume + level - depth, consume + level)))
+    spec.lemma(
+        "The free list's pointers are as far apart as it is long.",
+        (produce < depth)
+        & (consume < depth)
+        & (level <= depth)
+        & (produce == Mux(consume + level >= depth, consume + level - depth, consume + level)),
+    )
     spec.lemma("An entry waits a cycle at most while the output is empty.", level <= 1, when=~out_valid)
     spec.lemma("The sweep stops.", sweep <= params.slots)
     spec.reach("Every slot is in use.", in_use == params.slots)

@@ -91,6 +91,11 @@ class Verdict(enum.Enum):
     VACUOUS = "VACUOUS"
     """No run was found that gets to where the sentence says something."""
 
+    @property
+    def good(self) -> bool:
+        """Whether the sentence is shown, and not for nothing."""
+        return self in (Verdict.PROVEN, Verdict.REACHED)
+
 
 @dataclass(frozen=True)
 class Result:
@@ -118,7 +123,7 @@ class Result:
     @property
     def holds(self) -> bool:
         """Whether every sentence is proven, and none of them for nothing."""
-        return all(verdict in (Verdict.PROVEN, Verdict.REACHED) for verdict in self.verdicts)
+        return all(verdict.good for verdict in self.verdicts)
 
 
 @dataclass(frozen=True)
@@ -153,15 +158,16 @@ class Proof:
     blank: bool = True
     timeout_s: int = 600
 
-    def run(self, folder: Path) -> Result:
+    def run(self, folder: Path, cache: Path | None = None) -> Result:
         """Prove it, unless the cache has the outcome for this very netlist and script.
-
-        The cache is `$XDG_CACHE_HOME/cuelight/formal`, or `~/.cache/cuelight/formal`; it keeps proofs that hold.
 
         Parameters
         ----------
         folder
             Scripts, logs and traces are written to a folder in it that has the proof's name.
+        cache
+            Where proofs that hold are remembered: `$XDG_CACHE_HOME/cuelight/formal`, or `~/.cache/cuelight/formal`, if
+            it is not given.
 
         Raises
         ------
@@ -178,7 +184,7 @@ class Proof:
             start="" if self.blank else "delete */t:$meminit_v2",
             memories="delete */t:$mem_v2" if self.cut else "memory_map",
         )
-        cached = _cache() / f"{_key(text, script, spec.claims)}.json"
+        cached = (cache or _default_cache()) / f"{_key(text, script, spec.claims)}.json"
         if cached.exists():
             return _recall(cached, spec.claims)
         result = self._solve(spec.claims, text, script, folder / self.name)
@@ -202,7 +208,9 @@ class Proof:
         }
         passed = "DONE (PASS" in proven
         if not passed and not false and not unproven and "imeout" not in proven:
-            raise ProofError(f"yowasp-sby could not prove {self.name}; read {folder}/proof_prove/logfile.txt to see why.")
+            raise ProofError(
+                f"yowasp-sby could not prove {self.name}; read {folder}/proof_prove/logfile.txt to see why."
+            )
         verdicts = []
         for index, claim in enumerate(claims):
             if index not in reached:
@@ -255,7 +263,7 @@ def _indexes(pattern: str, log: str) -> set[int]:
 # ------------------------------------------------------------------------------------------------- the cache
 
 
-def _cache() -> Path:
+def _default_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cuelight" / "formal"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from cuelight_rtl.params import Params
 
 from .credit import credit
@@ -17,16 +19,19 @@ from .trace import refusals, tickets
 
 __all__ = ["PROOFS"]
 
+_LARGEST = Params(slots=4096, seats=256, lanes=8)
+_FEW_SLOTS = SmallParams(slots=4)
+
 PROOFS = [
-    Proof("judge", lambda: verdicts(Params()), Method.LOGIC, fast=True),
-    Proof("judge_largest", lambda: verdicts(Params(slots=4096, seats=256, lanes=8)), Method.LOGIC),
-    *(Proof(f"encode_{width}", lambda width=width: find_first(width), Method.LOGIC, fast=width == 8) for width in (2, 8, 64, 256)),
-    Proof("slots", lambda: rows(SmallParams()), Method.INDUCTION, cover_depth=13, fast=True, blank=False),
-    Proof("queue", lambda: lists(SmallParams(slots=4)), Method.INDUCTION, cover_depth=10),
-    Proof("commands", lambda: commands(SmallParams(slots=4)), Method.INDUCTION, cover_depth=5, fast=True, blank=False),
-    Proof("offers", lambda: offers(SmallParams(slots=4)), Method.INDUCTION, cover_depth=16, blank=False),
-    Proof("credit", lambda: credit(SmallParams()), Method.INDUCTION, cover_depth=7, fast=True),
-    Proof("fifo", lambda: first_in_first_out(5), Method.INDUCTION, cover_depth=9, blank=False, fast=True),
-    Proof("trace", lambda: tickets([2, 4, 2]), Method.INDUCTION, cover_depth=6, cut=True),
+    Proof("judge", partial(verdicts, Params()), Method.LOGIC, fast=True),
+    Proof("judge_largest", partial(verdicts, _LARGEST), Method.LOGIC),
+    *(Proof(f"encode_{n}", partial(find_first, n), Method.LOGIC, fast=n == 8) for n in (2, 8, 64, 256)),
+    Proof("commands", partial(commands, _FEW_SLOTS), Method.INDUCTION, cover_depth=5, blank=False, fast=True),
+    Proof("offers", partial(offers, _FEW_SLOTS), Method.INDUCTION, cover_depth=12, blank=False),
+    Proof("slots", partial(rows, SmallParams()), Method.INDUCTION, cover_depth=13, blank=False, fast=True),
+    Proof("queue", partial(lists, _FEW_SLOTS), Method.INDUCTION, cover_depth=8, fast=True),
+    Proof("credit", partial(credit, SmallParams()), Method.INDUCTION, cover_depth=7),
+    Proof("fifo", partial(first_in_first_out, 5), Method.INDUCTION, cover_depth=9, blank=False, fast=True),
     Proof("rejects", refusals, Method.INDUCTION, cover_depth=5, cut=True, fast=True),
+    Proof("trace", partial(tickets, [1, 2, 2]), Method.INDUCTION, cover_depth=6, cut=True),
 ]

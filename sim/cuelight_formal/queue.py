@@ -14,7 +14,7 @@ __all__ = ["lists"]
 
 
 def lists(params: Params) -> Spec:
-    """The lists beside a ghost: which list each slot is in, and for each two slots whether one is ahead of the other."""
+    """The lists beside a ghost: which list each slot is in, and of each two slots which one is ahead."""
     room = Lists(params)
     spec = Spec(room)
     m, slots = spec.m, range(params.slots)
@@ -66,7 +66,8 @@ def lists(params: Params) -> Spec:
     spec.lemma(
         "Of two slots in a list one is ahead, and of two that are not in a list neither is.",
         Cat((ahead[a][b] ^ ahead[b][a]) == (inside[a] & (where[a] == where[b])) for a, b in pairs if a < b).all()
-        & ~Cat(ahead[s][s] for s in slots).any() & ~Cat(ahead[a][b] & ahead[b][a] for a, b in pairs).any(),
+        & ~Cat(ahead[s][s] for s in slots).any()
+        & ~Cat(ahead[a][b] & ahead[b][a] for a, b in pairs).any(),
     )
     spec.lemma(
         "Who is ahead of one that is ahead of a third is ahead of that too.",
@@ -90,13 +91,20 @@ def lists(params: Params) -> Spec:
         Cat(~in_list(s, index) | ((tails[index] == s) == last[s]) for s in slots for index in every).all(),
         when=filled.any(),
     )
-    spec.lemma("Head and tail of a filled list are in it.",
-        Cat(~filled[index] | (where[ends[index]] == index) for index in every for ends in (heads, tails)).all())
+    spec.lemma(
+        "Head and tail of a filled list are in it.",
+        Cat(~filled[index] | (where[ends[index]] == index) for index in every for ends in (heads, tails)).all(),
+    )
     next_, previous = spec.rows("next_ram"), spec.rows("previous_ram")
     spec.claim(
         "Next of every slot but a tail is the one that follows it in the list.",
         Cat(
-            ~inside[s] | last[s] | (Array(ahead[s])[next_[s]] & Cat(~ahead[s][b] | (next_[s] == b) | Array(ahead[x][b] for x in slots)[next_[s]] for b in slots).all())
+            ~inside[s]
+            | last[s]
+            | (
+                Array(ahead[s])[next_[s]]
+                & Cat(~ahead[s][b] | (next_[s] == b) | Array(ahead[x][b] for x in slots)[next_[s]] for b in slots).all()
+            )
             for s in slots
         ).all(),
         when=Cat(inside[s] & ~last[s] for s in slots).any(),
@@ -104,7 +112,12 @@ def lists(params: Params) -> Spec:
     spec.claim(
         "Previous of every slot but a head is the one that it follows in the list.",
         Cat(
-            ~inside[s] | first[s] | (Array(ahead[x][s] for x in slots)[previous[s]] & Cat(~ahead[a][s] | (previous[s] == a) | Array(ahead[a])[previous[s]] for a in slots).all())
+            ~inside[s]
+            | first[s]
+            | (
+                Array(ahead[x][s] for x in slots)[previous[s]]
+                & Cat(~ahead[a][s] | (previous[s] == a) | Array(ahead[a])[previous[s]] for a in slots).all()
+            )
             for s in slots
         ).all(),
         when=Cat(inside[s] & ~first[s] for s in slots).any(),
@@ -144,7 +157,9 @@ def lists(params: Params) -> Spec:
     came_last = ((op == ListOp.PUSH) & (where[early] == list_)) | ((op == ListOp.MOVE) & (where[early] == onto))
     went_first = (op == ListOp.PUSH_FRONT) & (where[late] == list_)
     stay = ~(leaves & ((slot == early) | (slot == late)))
-    m.d.sync += ordered.eq((early != late) & ((came_last & (slot == late)) | (went_first & (slot == early)) | (ordered & stay)))
+    m.d.sync += ordered.eq(
+        (early != late) & ((came_last & (slot == late)) | (went_first & (slot == early)) | (ordered & stay))
+    )
     is_ahead = Array(Array(row) for row in ahead)[early][late]
     spec.lemma("Of two slots in a list, the one that came first is ahead.", is_ahead, when=ordered)
     spec.claim(

@@ -7,7 +7,20 @@ from dataclasses import dataclass
 
 from amaranth.asserts import AnyConst, AnySeq
 from amaranth.back import rtlil
-from amaranth.hdl import Assert, Assume, Cat, ClockDomain, Const, Cover, Fragment, Module, Shape, Signal, Value, ValueLike
+from amaranth.hdl import (
+    Assert,
+    Assume,
+    Cat,
+    ClockDomain,
+    Const,
+    Cover,
+    Fragment,
+    Module,
+    Shape,
+    Signal,
+    Value,
+    ValueLike,
+)
 from amaranth.hdl._mem import MemoryInstance
 from amaranth.lib import wiring
 from amaranth.utils import ceil_log2
@@ -110,7 +123,7 @@ class Spec:
         return now
 
     def inside(self, path: str) -> Signal:
-        """The signal that a module of the room drives or reads under this name; names of submodules, and dots, in front."""
+        """The signal that a module of the room drives or reads; names of submodules, and dots, in front."""
         *modules, name = path.split(".")
         statements = self._find(modules).statements.values()
         for signals in ([each._lhs_signals() for each in statements], [each._rhs_signals() for each in statements]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Const, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Signal, Value
 from amaranth.utils import ceil_log2
 
 from cuelight_rtl.regmap import CommitKind
@@ -72,7 +72,7 @@ def tickets(holds: list[int]) -> Spec:
     with m.Elif(followed & leaving):
         m.d.sync += [ahead.eq(ahead - 1), followed.eq(ahead != 0)]
     spec.claim(
-        "A commit leaves after those of earlier cycles and of earlier sources in its cycle, and before all others, as it came.",
+        "A commit leaves as it came, after those of earlier cycles and of earlier sources in its cycle, and no others.",
         queued == kept,
         when=followed & (ahead == 0) & leaving,
     )
@@ -84,17 +84,26 @@ def tickets(holds: list[int]) -> Spec:
         "No ticket is out twice.",
         Cat(~(busy[i] & busy[j] & (ticket[i] == ticket[j])) for i in range(len(places)) for j in range(i)).all(),
     )
-    spec.lemma("Tickets that are out are those from the next to be served to the last given.",
+    spec.lemma(
+        "Tickets that are out are those from the next to be served to the last given.",
         Cat(~busy[i] | (turn[i] < waiting) for i in range(len(places))).all()
-        & Cat((waiting <= n) | Cat(busy[i] & (turn[i] == n) for i in range(len(places))).any() for n in range(len(places))).all())
+        & Cat(
+            (waiting <= n) | Cat(busy[i] & (turn[i] == n) for i in range(len(places))).any() for n in range(len(places))
+        ).all(),
+    )
     spec.lemma(
         "The followed commit waits with its turn.",
         (ahead < waiting) & Cat(busy[i] & (turn[i] == ahead) & (content[i] == kept) for i in range(len(places))).any(),
         when=followed,
     )
     _pops(spec, room.state.index, room.pop, room.pop_index, room.stale, spec.inside("heads.r_rdy"), room.take)
-    spec.lemma("Heads and payloads stay side by side.",
-        Cat(spec.inside(f"heads.{name}") == spec.inside(f"payloads.{name}") for name in ("produce", "consume", "inner_level", "r_rdy")).all())
+    spec.lemma(
+        "Heads and payloads stay side by side.",
+        Cat(
+            spec.inside(f"heads.{name}") == spec.inside(f"payloads.{name}")
+            for name in ("produce", "consume", "inner_level", "r_rdy")
+        ).all(),
+    )
     spec.reach("Every place is taken.", waiting == len(places))
     return spec
 
@@ -107,7 +116,11 @@ def refusals() -> Spec:
     refused = step.valid & (step.kind == CommitKind.REJECT)
     space, entry = spec.inside("queue.w_rdy"), spec.inside("queue.w_data")
     enters = spec.inside("queue.w_en")
-    spec.claim("A refusal joins the FIFO, or is counted as lost where it is full.", enters & (room.lost == ~space), when=refused)
+    spec.claim(
+        "A refusal joins the FIFO, or is counted as lost where it is full.",
+        enters & (room.lost == ~space),
+        when=refused,
+    )
     spec.claim("Nothing else joins it.", ~enters & ~room.lost, when=~refused)
     spec.claim("It keeps id, reason and page.", entry == Cat(step.id, step.stage[:4], step.detail[:3]), when=refused)
     spec.claim("An empty FIFO reads zero.", Value.cast(room.head) == 0, when=~room.head.valid)
@@ -119,7 +132,11 @@ def refusals() -> Spec:
 def _pops(spec: Spec, index: Value, pop: Value, pop_index: Value, stale: Value, valid: Value, take: Value) -> None:
     """A pop takes the head off if it names it, and does nothing else."""
     names_head = valid & (pop_index == index)
-    spec.claim("A pop that names the head takes it off.", index == (spec.past(index) + 1)[:32], when=spec.past(pop & names_head))
+    spec.claim(
+        "A pop that names the head takes it off.",
+        index == (spec.past(index) + 1)[:32],
+        when=spec.past(pop & names_head),
+    )
     spec.claim("A stale pop changes nothing.", index == spec.past(index), when=spec.past(pop & ~names_head & ~take))
     spec.claim("A stale pop is counted.", stale == (pop & ~names_head))
     spec.claim("Without a pop the head stands.", index == spec.past(index), when=spec.past(~pop & ~take))
