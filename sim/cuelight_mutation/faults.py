@@ -1,0 +1,224 @@
+"""The faults that are planted, one at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["FAULTS", "Fault"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A change of the RTL's text that must not go unnoticed.
+
+    Attributes
+    ----------
+    sentence
+        What the changed RTL does wrong.
+    file
+        In ``rtl/cuelight_rtl``.
+    old, new
+        The text that is replaced, which the file must have exactly once, and what stands there instead.
+    proofs
+        Names of the proofs that are run on it.
+    tests
+        What pytest is told to run on it.
+    """
+
+    sentence: str
+    file: str
+    old: str
+    new: str
+    proofs: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """File and sentence."""
+        return f"{self.file}: {self.sentence}"
+
+
+FAULTS = [
+    Fault(
+        "A write to SCHED_ATTR keeps the half command.",
+        "pages.py",
+        "                cmd_got[self.page].eq(0),\n                attr_got",
+        "                attr_got",
+        proofs=("commands",),
+    ),
+    Fault(
+        "A complete command leaves its attributes for the next.",
+        "pages.py",
+        "[cmd_got[self.page].eq(0), attr_got[self.page].eq(0)]",
+        "cmd_got[self.page].eq(0)",
+        proofs=("commands",),
+    ),
+    Fault(
+        "Seven bytes make a command.",
+        "pages.py",
+        "with m.If(got.all()):",
+        "with m.If(got[:7].all()):",
+        proofs=("commands",),
+    ),
+    Fault(
+        "Bytes of one page's command are kept for all pages.",
+        "pages.py",
+        "            cmd_read.addr.eq(self.page),",
+        "            cmd_read.addr.eq(0),",
+        proofs=("commands",),
+    ),
+    Fault(
+        "A write to SCHED_ATTR after whole attributes adds to them.",
+        "pages.py",
+        "Mux(attr_got[self.page] == 0xFF, 0, attr_got[self.page]) | self.strobe",
+        "attr_got[self.page] | self.strobe",
+        proofs=("commands",),
+    ),
+    Fault(
+        "A slot is offered with its last epoch again after 0xFFFF.",
+        "pages.py",
+        "Mux(self.release_epoch == 0xFFFF, 1, self.release_epoch + 1)",
+        "Mux(self.release_epoch == 0xFFFF, self.release_epoch, self.release_epoch + 1)",
+        proofs=("offers",),
+    ),
+    Fault(
+        "An offer taken back from a disabled page stays standing.",
+        "pages.py",
+        "            m.d.sync += self.offered.bit_select(back, 1).eq(0)\n",
+        "",
+        proofs=("offers",),
+    ),
+    Fault(
+        "An accepted offer stands on.",
+        "pages.py",
+        "        with m.If(self.accept):\n            m.d.sync += self.offered.bit_select(self.accept_page, 1).eq(0)\n",
+        "",
+        proofs=("offers",),
+    ),
+    Fault(
+        "Offers are called settled while one is about to be taken back.",
+        "pages.py",
+        "self.swept & ~surplus.any() & ~(lacking",
+        "self.swept & ~(lacking",
+        proofs=("offers",),
+    ),
+    Fault(
+        "The sweep leaves the last slot out.",
+        "slots.py",
+        "self.swept.eq(self.sweep == depth - 1)",
+        "self.swept.eq(self.sweep == depth - 2)",
+        proofs=("slots",),
+    ),
+    Fault(
+        "An owner row is written while the sweep goes on.",
+        "slots.py",
+        "owner_write.addr.eq(self.sweep), owner_write.en.eq(1)",
+        "owner_write.addr.eq(self.slot), owner_write.en.eq(1)",
+        proofs=("slots",),
+    ),
+    Fault(
+        "What joins an empty list at the front does not become its tail.",
+        "queue.py",
+        "                with m.If(~filled):\n                    m.d.sync += tail.eq(self.slot)\n",
+        "",
+        proofs=("queue",),
+    ),
+    Fault(
+        "What joins at the front is not linked back to.",
+        "queue.py",
+        "previous_write.en.eq(filled),",
+        "previous_write.en.eq(0),",
+        proofs=("queue",),
+    ),
+    Fault(
+        "Taking out the tail leaves it the tail.",
+        "queue.py",
+        "                    m.d.sync += tail.eq(self.previous)\n                with m.If(is_head & is_tail)",
+        "                    m.d.sync += tail.eq(self.slot)\n                with m.If(is_head & is_tail)",
+        proofs=("queue",),
+    ),
+    Fault(
+        "A list from which its head is taken counts as empty.",
+        "queue.py",
+        "with m.If(is_head & is_tail):",
+        "with m.If(is_head):",
+        proofs=("queue",),
+    ),
+    Fault(
+        "A move to an empty list does not make a head.",
+        "queue.py",
+        "with m.If(~onto_filled):",
+        "with m.If(0):",
+        proofs=("queue",),
+    ),
+    Fault(
+        "Cancel of a request of another epoch is carried out.",
+        "judge.py",
+        "with m.If(free | ~same):",
+        "with m.If(free):",
+        proofs=("judge",),
+    ),
+    Fault(
+        "The stage STAGE_COUNT is taken.",
+        "judge.py",
+        "stage >= self.stage_count",
+        "stage > self.stage_count",
+        proofs=("judge",),
+    ),
+    Fault(
+        "A request may end at position 2^20.",
+        "judge.py",
+        "attr.start + attr.rows >= 1 << 20",
+        "attr.start + attr.rows > 1 << 20",
+        proofs=("judge",),
+    ),
+    Fault(
+        "The floor of KV blocks is ignored.",
+        "judge.py",
+        "attr.kv_blocks + self.blocks_floor > self.blocks_free",
+        "attr.kv_blocks > self.blocks_free",
+        proofs=("judge",),
+    ),
+    Fault(
+        "Blocks that come back are lost.",
+        "seats.py",
+        "self.blocks_free.eq(self.blocks_free + self.blocks)",
+        "self.blocks_free.eq(self.blocks_free)",
+        proofs=("credit",),
+    ),
+    Fault(
+        "A commit that comes while its source's place is left takes the next ticket but one.",
+        "trace.py",
+        "ticket.eq(give + given)",
+        "ticket.eq(give + given + leaves)",
+        proofs=("trace",),
+    ),
+    Fault(
+        "A commit lost to a full queue is not counted.",
+        "trace.py",
+        "sum(lost, start=leaving & ~heads.w_rdy)",
+        "sum(lost, start=Const(0))",
+        proofs=("trace",),
+    ),
+    Fault(
+        "Ignored completions are traced.",
+        "trace.py",
+        "    CommitKind.COMPLETE_IGNORED,\n)",
+        ")",
+        proofs=("trace",),
+    ),
+    Fault(
+        "A stale pop takes a refusal off.",
+        "trace.py",
+        "m.d.comb += [queue.r_en.eq(hit), self.stale.eq(~hit)]",
+        "m.d.comb += [queue.r_en.eq(1), self.stale.eq(~hit)]",
+        proofs=("rejects",),
+    ),
+    Fault(
+        "Find-first-set prefers the upper half.",
+        "encode.py",
+        "upper.eq(low == 0)",
+        "upper.eq(high != 0)",
+        proofs=("encode_8",),
+    ),
+]
