@@ -174,6 +174,31 @@ def offers(params: Params) -> Spec:
     )
     spec.claim("The free list never overflows.", spec.inside("free.w_rdy"), when=spec.inside("free.w_en"))
 
+    # Two slots, whichever, and which of them came first to the free list.
+    early, late, ordered = spec.some("early", params.slot_bits), spec.some("late", params.slot_bits), Signal()
+    enters, entering = spec.inside("free.w_en"), spec.inside("free.w_data")[:16]
+
+    def turn(slot: Value) -> tuple[Value, Value]:
+        """Whether ``slot`` is in the free list, and how many are ahead of it there."""
+        held = [valid & (entry[:16] == slot) for valid, entry in listed]
+        ranks = [
+            Mux(consume <= index, Const(index, 8) - consume, Const(index + depth, 8) - consume) + out_valid
+            for index in range(depth)
+        ]
+        return Cat(held).any(), sum(
+            (Mux(here, rank, 0) for here, rank in zip(held, ranks, strict=False)), start=Const(0)
+        )
+
+    (early_in, early_turn), (late_in, late_turn) = turn(early), turn(late)
+    early_leaves = offering & (step.id[:16] == early)
+    m.d.sync += ordered.eq(~early_leaves & (ordered | (enters & (entering == late) & early_in & (early != late))))
+    spec.lemma("Who came first to the free list is ahead.", early_in & late_in & (early_turn < late_turn), when=ordered)
+    spec.claim(
+        "First freed, first offered, and in ascending order after the sweep.",
+        step.id[:16] != late,
+        when=ordered & offering,
+    )
+
     # Epochs, of one slot, whichever.
     mine, last = spec.some("mine", params.slot_bits), Signal(16)
     with m.If(room.release & (room.release_slot == mine)):
