@@ -77,8 +77,11 @@ class Registers(wiring.Component):
         bus, pages, core, request = self.bus, self._pages, self._core, self.request
         self._cycles = Signal(64)
         m.d.sync += self._cycles.eq(self._cycles + 1)
-        valid, write = Signal(), Signal()
-        address, payload, strobe = Signal(16), Signal(64), Signal(8)
+        valid = Signal()
+        write = Signal()
+        address = Signal(16)
+        payload = Signal(64)
+        strobe = Signal(8)
 
         for_lane = (address[13:] == regmap.COMPLETION >> 13) | (address[13:] == regmap.POLL >> 13)
         m.d.comb += [
@@ -101,7 +104,8 @@ class Registers(wiring.Component):
             self._decode_write(m, address, payload, strobe)
 
         # Reads: block RAM behind the poll window is read in the first cycle, the answer chosen in the second.
-        reading, read_address = Signal(), Signal(16)
+        reading = Signal()
+        read_address = Signal(16)
         answer = Signal(64)
         room, known = Signal(range(len(core.passes))), Signal()
         read_room, read_known = Signal.like(room), Signal()

@@ -13,6 +13,7 @@ from .judge import verdicts
 from .pages import commands, offers
 from .proof import Method, Proof
 from .queue import lists
+from .registers import bus
 from .sizes import SmallParams
 from .slots import rows
 from .trace import refusals, tickets
@@ -28,6 +29,7 @@ PROOFS = [
     *(Proof(f"encode_{n}", partial(find_first, n), Method.LOGIC, fast=n == 8) for n in (2, 8, 64, 256)),
     Proof("commands", partial(commands, _FEW_SLOTS), Method.INDUCTION, cover_depth=5, blank=False, fast=True),
     Proof("offers", partial(offers, _FEW_SLOTS), Method.INDUCTION, cover_depth=12, blank=False),
+    Proof("bus", partial(bus, SmallParams()), Method.INDUCTION, cover_depth=6, fast=True),
     Proof("slots", partial(rows, SmallParams()), Method.INDUCTION, cover_depth=13, blank=False, fast=True),
     Proof("queue", partial(lists, _FEW_SLOTS), Method.INDUCTION, cover_depth=8, fast=True),
     Proof("credit", partial(credit, SmallParams()), Method.INDUCTION, cover_depth=7),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from amaranth.asserts import AnyConst, AnySeq
@@ -57,14 +58,17 @@ class Spec:
     ----------
     room
         The component that is proven.
+    around
+        Signals of other rooms that it reads by itself: they too take any value.
     """
 
-    def __init__(self, room: wiring.Component) -> None:
+    def __init__(self, room: wiring.Component, around: Iterable[Value] = ()) -> None:
         self.room = room
         self.m = Module()
         self.m.domains.sync = self._clock = ClockDomain("sync", reset_less=True)
         self._fragment = Fragment.get(room, None)
         self.m.submodules.room = self._fragment
+        self._around = list(around)
         self.claims: list[Claim] = []
 
     # ------------------------------------------------------------------------------------------- statements
@@ -162,7 +166,7 @@ class Spec:
 
     def rtlil(self) -> str:
         """Room and specification as RTLIL; module `top`. Equal specifications give equal text."""
-        ports: list[Signal] = [self._clock.clk]
+        ports: list[Value] = [self._clock.clk, *self._around]
         for _, member, value in self.room.signature.flatten(self.room):
             # Outputs are left out, so that what no sentence speaks of is left out too.
             if member.flow is wiring.In:
