@@ -174,29 +174,19 @@ def offers(params: Params) -> Spec:
     )
     spec.claim("The free list never overflows.", spec.inside("free.w_rdy"), when=spec.inside("free.w_en"))
 
-    # Two slots, whichever, and which of them came first to the free list.
-    early, late, ordered = spec.some("early", params.slot_bits), spec.some("late", params.slot_bits), Signal()
-    enters, entering = spec.inside("free.w_en"), spec.inside("free.w_data")[:16]
-
-    def turn(slot: Value) -> tuple[Value, Value]:
-        """Whether ``slot`` is in the free list, and how many are ahead of it there."""
-        held = [valid & (entry[:16] == slot) for valid, entry in listed]
-        ranks = [
-            Mux(consume <= index, Const(index, 8) - consume, Const(index + depth, 8) - consume) + out_valid
-            for index in range(depth)
-        ]
-        return Cat(held).any(), sum(
-            (Mux(here, rank, 0) for here, rank in zip(held, ranks, strict=False)), start=Const(0)
-        )
-
-    (early_in, early_turn), (late_in, late_turn) = turn(early), turn(late)
-    early_leaves = offering & (step.id[:16] == early)
-    m.d.sync += ordered.eq(~early_leaves & (ordered | (enters & (entering == late) & early_in & (early != late))))
-    spec.lemma("Who came first to the free list is ahead.", early_in & late_in & (early_turn < late_turn), when=ordered)
+    # The free list itself is first in, first out: fifo.py.
+    enters, entering = spec.inside("free.w_en"), spec.inside("free.w_data")
+    following_freed = Mux(room.release_epoch == 0xFFFF, 1, room.release_epoch + 1)
     spec.claim(
-        "First freed, first offered, and in ascending order after the sweep.",
-        step.id[:16] != late,
-        when=ordered & offering,
+        "A slot that is freed joins the free list in the same cycle.",
+        enters & (entering == Cat(room.release_slot, Const(0, 16 - params.slot_bits), following_freed[:16])),
+        when=room.release,
+    )
+    spec.claim("The sweep lists the slots in ascending order.", enters & (entering[:16] == sweep), when=~swept)
+    spec.claim(
+        "What is offered is taken off the head of the free list.",
+        spec.inside("free.r_en") & out_valid & (step.id == out),
+        when=offering,
     )
 
     # Epochs, of one slot, whichever.
