@@ -124,6 +124,15 @@ def test_requests_that_do_not_fit_are_counted(busy: Device) -> None:
         assert len(show(snapshot, lines=lines)) <= max(lines, len(whole) - 7)
 
 
+def test_a_parked_request_is_shown_as_such(busy: Device) -> None:
+    """In place of its rate."""
+    request = busy.requests[2]
+    request.park()
+    parked = [line for line in show(busy.snapshot()) if "parked" in line]
+    assert len(parked) == 1
+    assert f"{request.id:#010x}" in parked[0]
+
+
 def test_rates_are_changes_since_the_last_look(device: Device) -> None:
     """Tokens and counters for a second; none for another device."""
     lane = InstantLane(device)

@@ -173,7 +173,7 @@ class DeviceView:
                 str(request.prompt_tokens),
                 f"{request.new_tokens}/{request.max_new_tokens}",
                 _bar(request.new_tokens, request.max_new_tokens, bar),
-                self._rate([request]),
+                Text("parked", "yellow") if request.parked else self._rate([request]),
                 _duration(request.age_s),
             )
         if fit == len(requests):
