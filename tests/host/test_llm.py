@@ -1,5 +1,6 @@
 """Text through the twin and lane processes, on a small random model: many at once, and what goes wrong."""
 
+import contextlib
 import json
 import os
 import random
@@ -44,8 +45,12 @@ def llm(model: Path) -> Iterator[LLM]:
 
 def children() -> set[str]:
     """Processes of this one that run."""
-    tasks = Path("/proc/self/task").iterdir()
-    return {pid for task in tasks for pid in (task / "children").read_text().split()}
+    found: set[str] = set()
+    for task in Path("/proc/self/task").iterdir():
+        # A thread may end between the two looks.
+        with contextlib.suppress(FileNotFoundError):
+            found.update((task / "children").read_text().split())
+    return found
 
 
 def segments() -> set[Path]:
