@@ -14,7 +14,7 @@ __all__ = ["credit"]
 
 def credit(params: Params) -> Spec:
     """A group's blocks beside a ghost that knows what one request holds, whichever, and what all others hold."""
-    room = Seats(params)
+    room = Seats(params, longest=1)
     spec = Spec(room)
     m = spec.m
     is_mine, floor = spec.any("is_mine", 1), spec.any("floor", 16)

@@ -122,8 +122,8 @@ def verdicts(params: Params) -> Spec:
         refused(RejectReason.UNKNOWN_STAGE),
     )
     rule(
-        "6. A group that does not exist, no rows, or positions of 2^20 and above: BAD_ATTRIBUTE.",
-        (attr.group > params.lanes - 1) | (attr.rows == 0) | (end >= 2**20),
+        "6. A group that does not exist or is absorbed, no rows, or positions of 2^20 and above: BAD_ATTRIBUTE.",
+        (attr.group > params.lanes - 1) | judge.absorbed | (attr.rows == 0) | (end >= 2**20),
         refused(RejectReason.BAD_ATTRIBUTE),
     )
     rule("6. A group that is resetting: GROUP_RESETTING.", judge.resetting, refused(RejectReason.GROUP_RESETTING))

@@ -8,8 +8,8 @@ from amaranth.hdl import Cat, Const, UnusedElaboratable, Value
 
 from cuelight_rtl import regmap
 from cuelight_rtl.core import Core
-from cuelight_rtl.dispatch import Dispatcher
 from cuelight_rtl.hand import RequestKind
+from cuelight_rtl.lanes import Lanes
 from cuelight_rtl.pages import Pages
 from cuelight_rtl.params import Params
 from cuelight_rtl.registers import Registers
@@ -25,7 +25,7 @@ def bus(params: Params) -> Spec:
     # Rooms around the one that is proven are never elaborated.
     warnings.simplefilter("ignore", UnusedElaboratable)
     pages = Pages(params)
-    lanes = [Dispatcher(params, index) for index in range(params.lanes)]
+    lanes = Lanes(params)
     core, trace, rejects = Core(params, pages, lanes), Trace([2]), Rejects()
     room = Registers(params, core, pages, lanes, trace, rejects, Counters(params), 0)
     offers = [Value.cast(offer) for offer in pages.offer]
@@ -71,7 +71,7 @@ def bus(params: Params) -> Spec:
     )
     writes = Cat(
         *(pages.cmd_write, pages.attr_write, trace.pop, rejects.pop),
-        *((lane.finished_write, lane.done_write, lane.taken_write) for lane in lanes),
+        *((lane.finished_write, lane.done_write, lane.taken_write) for lane in lanes.dispatchers),
     )
     spec.claim("Reads have no side effects.", ~writes.any(), when=~decoded)
     spec.claim("A write acts in one place.", (writes & (writes - 1)) == 0, when=decoded)
