@@ -195,7 +195,8 @@ class Dispatcher(wiring.Component):
         """Completion entries and member by member reports of the oldest dispatch."""
         kept = Signal(self._params.seats)
         mine = oldest.valid & (self.entry == oldest.sequence[:4])
-        complete, reported = Signal(), Signal()
+        complete = Signal()
+        reported = Signal()
         done = self.done_write & mine & (self.done_sequence == oldest.sequence)
         m.d.comb += complete.eq((done | (reported & oldest.valid)) & ~self.drop)
 

@@ -61,8 +61,11 @@ class Walker(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        stage, final_stage, lane = Signal(8, init=FIRST_LAYER), Signal(8), Signal(3)
-        fresh, binding = Signal(), Signal()
+        stage = Signal(8, init=FIRST_LAYER)
+        final_stage = Signal(8)
+        lane = Signal(3)
+        fresh = Signal()
+        binding = Signal()
         outstanding = Signal(2)
         following = Signal(3)
         final = Signal()

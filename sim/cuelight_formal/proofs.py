@@ -7,21 +7,25 @@ from functools import partial
 from cuelight_rtl.params import Params
 
 from .credit import credit
+from .dispatch import dispatches
 from .encode import find_first
 from .fifo import first_in_first_out
 from .judge import verdicts
 from .pages import commands, offers
+from .pipelines import ownership
 from .proof import Method, Proof
 from .queue import lists
 from .registers import bus
 from .sizes import SmallParams
 from .slots import rows
 from .trace import refusals, tickets
+from .walk import stages
 
 __all__ = ["PROOFS"]
 
 _LARGEST = Params(slots=4096, seats=256, lanes=8)
 _FEW_SLOTS = SmallParams(slots=4)
+_LANES = SmallParams(lanes=4)
 
 PROOFS = [
     Proof("judge", partial(verdicts, Params()), Method.LOGIC, fast=True),
@@ -36,4 +40,7 @@ PROOFS = [
     Proof("fifo", partial(first_in_first_out, 5), Method.INDUCTION, cover_depth=9, blank=False, fast=True),
     Proof("rejects", refusals, Method.INDUCTION, cover_depth=5, cut=True, fast=True),
     Proof("trace", partial(tickets, [1, 2, 2]), Method.INDUCTION, cover_depth=6, cut=True),
+    Proof("walk", partial(stages, _LANES), Method.INDUCTION, cover_depth=10, fast=True),
+    Proof("dispatch", partial(dispatches, _LANES), Method.INDUCTION, cover_depth=8, fast=True),
+    Proof("pipelines", partial(ownership, _LANES), Method.INDUCTION, cover_depth=4, fast=True),
 ]

@@ -1,0 +1,124 @@
+"""A pass goes through its stages in order, and on to another lane only when all its dispatches are complete."""
+
+from __future__ import annotations
+
+import warnings
+
+from amaranth.hdl import Cat, Mux, Signal, UnusedElaboratable, Value
+
+from cuelight_rtl.params import Params
+from cuelight_rtl.pipelines import Pipelines
+from cuelight_rtl.walk import Walker
+
+from .spec import Spec
+
+__all__ = ["stages"]
+
+
+def stages(params: Params) -> Spec:
+    """Pass 0 of group 0, which owns whichever lanes; a ghost remembers what was dispatched."""
+    warnings.simplefilter("ignore", UnusedElaboratable)
+    pipelines = Pipelines(params)
+    room = Walker(params, 0, pipelines)
+    settings = [*pipelines.owners, pipelines.absorbed, *pipelines.first_stages]
+    spec = Spec(room, around=settings)
+    m = spec.m
+    go, done, stage, lane = room.go, room.done, room.next.stage, room.next.lane
+    alive, ended, begun = Signal(), Signal(), Signal()
+    layer, latest_lane = Signal(8), Signal(3)
+    outstanding = Signal(2)
+
+    # What core and lanes promise: stages, settings and entries stay while the pass is alive, one pass at a time;
+    # dispatches of a lane are two at most, and complete in their order.
+    kept = Cat(*settings, room.stage_count, room.binds, room.samples)
+    spec.assume(pipelines.owners[0] == 0)
+    spec.assume((room.stage_count >= 4) & (room.stage_count <= params.stages))
+    spec.assume(~alive | (kept == spec.past(kept)))
+    spec.assume(~room.start | ~(alive | room.drop))
+    spec.assume(~go | (room.ready & ~room.drop & ~done & (outstanding < 2)))
+    spec.assume(~done | ((outstanding != 0) & ~room.drop))
+    spec.assume(room.done_final == (done & ended & (outstanding == 1)))
+    spec.assume(~room.loop | room.due)
+
+    final_stage = room.stage_count - 2 + room.samples
+    with m.If(room.start):
+        m.d.sync += [alive.eq(1), ended.eq(0), begun.eq(0), layer.eq(1)]
+    with m.Elif(room.loop | room.drop):
+        m.d.sync += alive.eq(0)
+    with m.If(go):
+        m.d.sync += [begun.eq(1), latest_lane.eq(lane), ended.eq(stage == final_stage)]
+        with m.If(stage != 1):
+            m.d.sync += layer.eq(stage)
+    m.d.sync += outstanding.eq(Mux(room.drop, 0, outstanding + go - done))
+
+    def runs(number: Value) -> Value:
+        chosen: Value = Value.cast(0)
+        for other in range(1, params.lanes):
+            ours = (pipelines.owners[other] == 0) & pipelines.absorbed[other]
+            chosen = Mux(ours & (pipelines.first_stages[other] <= number), other, chosen)
+        return chosen
+
+    moves = begun & (lane != latest_lane)
+    fresh = ~begun | moves
+    upcoming = (layer + 1)[:8]
+    spec.claim("Layer stages go in order, from 2 on, and none is left out.", stage == upcoming, when=go & (stage != 1))
+    spec.claim(
+        "A stage runs on the highest lane of the group whose FIRST_STAGE is not above it, else on lane g; stage 1 on the"
+        " lane that the next layer stage runs on.",
+        lane == runs(upcoming),
+        when=go,
+    )
+    spec.claim(
+        "The first dispatch on each lane is stage 1 exactly if an entry binds.",
+        (stage == 1) == room.binds,
+        when=go & fresh,
+    )
+    spec.claim("No later dispatch on a lane is stage 1.", stage != 1, when=go & ~fresh)
+    spec.claim("`first` marks the first on each lane.", room.next.first == fresh, when=go)
+    spec.claim(
+        "`last` marks the last on each lane.",
+        room.next.last == ((stage != 1) & ((stage == final_stage) | (runs((stage + 1)[:8]) != lane))),
+        when=go,
+    )
+    spec.claim(
+        "The last stage is output decode if a row samples, else the last layer stage.",
+        room.next.final == (stage == final_stage),
+        when=go,
+    )
+    spec.claim(
+        "It goes on to another lane only when all its dispatches are complete.", outstanding == 0, when=go & moves
+    )
+    spec.claim("Nothing is ready after its last stage, or when no pass is alive.", ~room.ready, when=~alive | ended)
+    spec.claim(
+        "It is due from the completion of its last dispatch on, until its loop point, and at no other time.",
+        room.due == (alive & ended & (outstanding == 0)),
+    )
+    spec.claim(
+        "A pass alive is due, has a stage to dispatch, or waits for a completion.",
+        room.due | room.walking | (outstanding != 0),
+        when=alive,
+    )
+    spec.claim("With none outstanding, its next stage is ready.", room.ready, when=alive & ~ended & (outstanding == 0))
+    spec.claim(
+        "A lane that it arrives at is told with the completion that lets it go on.",
+        room.arrives == (done & (outstanding == 1) & alive & ~ended & moves),
+    )
+    spec.lemma("What walks is alive and has not ended.", room.walking == (alive & ~ended))
+    spec.lemma("A pass that has gone is over.", outstanding == 0, when=~alive)
+    spec.lemma("Dispatches are counted.", spec.inside("outstanding") == outstanding)
+    spec.lemma("Nothing is outstanding before the first dispatch.", outstanding == 0, when=alive & ~begun)
+    spec.lemma("The walker's last stage is the pass's.", spec.inside("final_stage") == final_stage, when=alive)
+    spec.lemma(
+        "The walker's next stage is the one after the latest, on its lane.",
+        (spec.inside("stage") == upcoming) & (lane == runs(upcoming)) & (layer < final_stage) & (layer >= 1),
+        when=room.walking,
+    )
+    spec.lemma("It is fresh where nothing was dispatched.", spec.inside("fresh") == fresh, when=room.walking)
+    spec.lemma(
+        "Stage 1 comes first where it comes.",
+        spec.inside("binding") == (fresh & room.binds),
+        when=room.walking,
+    )
+    spec.lemma("What has ended began.", begun & (layer == final_stage), when=alive & ended)
+    spec.reach("It goes on to a third lane.", alive & begun & (latest_lane == 2) & go)
+    return spec
