@@ -45,7 +45,8 @@ class Budget(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        rows, cost = Signal(10), Signal(32)
+        rows = Signal(10)
+        cost = Signal(32)
         to_bind = Signal.like(self.unbound_rows)
         spent_rows, spent_cost = Signal(10), Signal(27)
         at_hand, fits = Signal(10), Signal(10)

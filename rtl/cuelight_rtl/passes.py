@@ -133,7 +133,9 @@ class Pass(wiring.Component):
         m = Module()
         view, seats = self.view, self._params.seats
         looping = Signal()
-        sampled, finished, one = Signal(seats), Signal(seats), Signal(seats)
+        sampled = Signal(seats)
+        finished = Signal(seats)
+        one = Signal(seats)
         decodes = self.chunk.rows == 0
         m.d.comb += [
             one.eq(1 << self.chunk.seat),

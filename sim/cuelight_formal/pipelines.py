@@ -54,8 +54,8 @@ def ownership(params: Params) -> Spec:
     longer = Mux(old > new, old, new)[:4]
     vacant = Cat(~((asked <= each) & (each < asked + longer)) | room.vacant[each] for each in lanes).all()
     spec.claim(
-        "PIPELINE n of lane g is legal if g is a multiple of n, g + n is not beyond the lanes, g is not absorbed, and all"
-        " groups are vacant that the old value or the new one takes in; and only then.",
+        "PIPELINE n of lane g is legal if g is a multiple of n, g + n is not beyond the lanes, g is not absorbed, and"
+        " all groups are vacant that the old value or the new one takes in; and only then.",
         room.legal
         == (
             (asked < params.lanes)

@@ -6,12 +6,14 @@ from functools import partial
 
 from cuelight_rtl.params import Params
 
+from .budget import taking
 from .credit import credit
 from .dispatch import dispatches
 from .encode import find_first
 from .fifo import first_in_first_out
 from .judge import verdicts
 from .pages import commands, offers
+from .passes import members
 from .pipelines import ownership
 from .proof import Method, Proof
 from .queue import lists
@@ -43,4 +45,6 @@ PROOFS = [
     Proof("walk", partial(stages, _LANES), Method.INDUCTION, cover_depth=10, fast=True),
     Proof("dispatch", partial(dispatches, _LANES), Method.INDUCTION, cover_depth=8, fast=True),
     Proof("pipelines", partial(ownership, _LANES), Method.INDUCTION, cover_depth=4, fast=True),
+    Proof("passes", partial(members, SmallParams()), Method.INDUCTION, cover_depth=8, fast=True),
+    Proof("budget", partial(taking, SmallParams()), Method.INDUCTION, cover_depth=6),
 ]

@@ -63,8 +63,8 @@ def stages(params: Params) -> Spec:
     upcoming = (layer + 1)[:8]
     spec.claim("Layer stages go in order, from 2 on, and none is left out.", stage == upcoming, when=go & (stage != 1))
     spec.claim(
-        "A stage runs on the highest lane of the group whose FIRST_STAGE is not above it, else on lane g; stage 1 on the"
-        " lane that the next layer stage runs on.",
+        "A stage runs on the highest lane of the group whose FIRST_STAGE is not above it, else on lane g; stage 1 on"
+        " the lane that the next layer stage runs on.",
         lane == runs(upcoming),
         when=go,
     )
