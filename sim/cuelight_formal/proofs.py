@@ -18,6 +18,7 @@ from .pipelines import ownership
 from .proof import Method, Proof
 from .queue import lists
 from .registers import bus
+from .seats import choices
 from .sizes import SmallParams
 from .slots import rows
 from .trace import refusals, tickets
@@ -47,4 +48,5 @@ PROOFS = [
     Proof("pipelines", partial(ownership, _LANES), Method.INDUCTION, cover_depth=4, fast=True),
     Proof("passes", partial(members, SmallParams()), Method.INDUCTION, cover_depth=8, fast=True),
     Proof("budget", partial(taking, SmallParams()), Method.INDUCTION, cover_depth=6),
+    Proof("seats", partial(choices, SmallParams()), Method.INDUCTION, cover_depth=8),
 ]
