@@ -125,14 +125,18 @@ class Lockstep:
         Divergence
             Here and in the other methods: the models disagree.
         """
-        self.script.append(Write(offset, data, strobe))
         self.device.write(offset, data, width=8, strobe=strobe)
+        self.wrote(offset, data, strobe)
+
+    def wrote(self, offset: int, data: int, strobe: int) -> None:
+        """Follows a write that the device has accepted."""
+        self.script.append(Write(offset, data, strobe))
         # The write before may have its effect in the very cycle in which this one is accepted.
-        self._replay(until=self.device.accepted_at)
+        self.follow(until=self.device.accepted_at)
         self._check(lambda: self.golden.write(offset, data, strobe))
         for observer in self.observers:
             observer.accepted(self.device.accepted_at, offset)
-        self._replay()
+        self.follow()
 
     def run(self, cycles: int) -> None:
         """Lets some cycles pass."""
@@ -140,47 +144,67 @@ class Lockstep:
             return
         self.script.append(Run(cycles))
         self.device.step(cycles)
-        self._replay()
+        self.follow()
         self._check(self.golden.written)
 
     def rest(self) -> None:
         """Lets the device become idle and compares every readable register and record."""
-        self.script.append(Rest())
         self.device.run_until_idle(_REST_CYCLES)
-        self._replay()
+        self.rested()
+        for offset in self.registers:
+            self.compare(offset, self.device.read(offset, width=8))
+        self.follow()
+
+    def rested(self) -> None:
+        """Follows the device to where it became idle."""
+        self.script.append(Rest())
+        self.follow()
         self._check(self.golden.check_rest)
         for observer in self.observers:
             self._check(observer.rest)
-        self._compare(sorted({offset & ~7 for offset in self.golden.readable}))
-        self._replay()
 
     def compare_window(self) -> None:
         """Compares all of BAR0, once the device rests."""
         self.rest()
-        self._compare(range(0, _WINDOW, 8))
+        for offset in range(0, _WINDOW, 8):
+            self.compare(offset, self.device.read(offset, width=8))
 
     def read(self, offset: int) -> int:
         """Reads 32 bits at any time: the answer must fit some moment while the read was under way."""
-        self.script.append(Read(offset))
-        moments = [self.golden.read(offset)]
         value = self.device.read(offset, width=4)
-        self._replay(lambda: moments.append(self.golden.read(offset)))
-        if not any(word.allows(value) for word in moments):
-            self._fail(f"{offset:#06x} reads {value:#010x}, not {_alternatives(moments)}")
+        self.did_read(offset, value)
         return value
+
+    def did_read(self, offset: int, *values: int) -> None:
+        """Follows a read of words from ``offset`` on; all of them must fit some moment while it was under way."""
+        self.script.extend(Read(offset + 4 * number) for number in range(len(values)))
+
+        def foretell() -> tuple[Word, ...]:
+            return tuple(self.golden.read(offset + 4 * number) for number in range(len(values)))
+
+        moments = [foretell()]
+        self.follow(lambda: moments.append(foretell()))
+        for number, value in enumerate(values):
+            words = [moment[number] for moment in moments]
+            if not any(word.allows(value) for word in words):
+                self._fail(f"{offset + 4 * number:#06x} reads {value:#010x}, not {_alternatives(words)}")
 
     # ------------------------------------------------------------------------------------------- comparing
 
-    def _compare(self, offsets: Iterable[int]) -> None:
-        for offset in offsets:
-            value = self.device.read(offset, width=8)
-            for half in range(2):
-                word = self.golden.read(offset + 4 * half)
-                got = value >> 32 * half & 0xFFFF_FFFF
-                if not word.allows(got):
-                    self._fail(f"at rest {offset + 4 * half:#06x} reads {got:#010x}, not {_alternatives([word])}")
+    @property
+    def registers(self) -> list[int]:
+        """Offsets of the eight bytes that have readable registers."""
+        return sorted({offset & ~7 for offset in self.golden.readable})
 
-    def _replay(self, after_each: Callable[[], None] = lambda: None, until: int | None = None) -> None:
+    def compare(self, offset: int, value: int) -> None:
+        """Compares what a device at rest read at ``offset``, a multiple of 8, with what it must read."""
+        for half in range(2):
+            word = self.golden.read(offset + 4 * half)
+            got = value >> 32 * half & 0xFFFF_FFFF
+            if not word.allows(got):
+                self._fail(f"at rest {offset + 4 * half:#06x} reads {got:#010x}, not {_alternatives([word])}")
+
+    def follow(self, after_each: Callable[[], None] = lambda: None, until: int | None = None) -> None:
         """Gives the golden model the new commits, or those ``until`` that cycle, included."""
         commits = self.device.commits
         count = 0

@@ -1,0 +1,1 @@
+"""Protocol scripts for the RTL, run by cocotb on Verilator and Icarus: `make sim`."""
