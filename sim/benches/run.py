@@ -23,6 +23,9 @@ _TIMEOUT_S = 1800
 
 BENCHES: dict[str, Params] = {
     "registers": SMALL,
+    "bytes": SMALL,
+    "pages": SMALL,
+    "manual": SMALL,
 }
 """Modules of this package, without `bench_`, and the sizes they run with."""
 
