@@ -106,14 +106,14 @@ class Bench:
         await self.write(offset - shift, (value << 8 * shift & mask) | junk, strobe)
 
     async def read32(self, offset: int) -> int:
-        """Read 32 bits; the answer must fit some moment while the read was under way."""
+        """Read 32 bits; the answer must fit some moment since the read's acceptance."""
         async with self.bus.lock:
             value = await self.bus.read(offset & ~7) >> 8 * (offset & 4) & 0xFFFF_FFFF
             self.lockstep.did_read(offset, value)
         return value
 
     async def read64(self, offset: int) -> int:
-        """Read 64 bits; each half of the answer must fit some moment while the read was under way."""
+        """Read 64 bits; each half of the answer must fit some moment since the read's acceptance."""
         async with self.bus.lock:
             value = await self.bus.read(offset)
             self.lockstep.did_read(offset, value & 0xFFFF_FFFF, value >> 32)

@@ -26,6 +26,8 @@ BENCHES: dict[str, Params] = {
     "bytes": SMALL,
     "pages": SMALL,
     "manual": SMALL,
+    "rejects": SMALL,
+    "pops": SMALL,
 }
 """Modules of this package, without `bench_`, and the sizes they run with."""
 

@@ -170,18 +170,20 @@ class Lockstep:
             self.compare(offset, self.device.read(offset, width=8))
 
     def read(self, offset: int) -> int:
-        """Reads 32 bits at any time: the answer must fit some moment while the read was under way."""
+        """Reads 32 bits at any time: the answer must fit some moment since the read's acceptance."""
         value = self.device.read(offset, width=4)
         self.did_read(offset, value)
         return value
 
     def did_read(self, offset: int, *values: int) -> None:
-        """Follows a read of words from ``offset`` on; all of them must fit some moment while it was under way."""
+        """Follows a read of words from ``offset`` on; each must fit some moment since its acceptance."""
         self.script.extend(Read(offset + 4 * number) for number in range(len(values)))
 
         def foretell() -> tuple[Word, ...]:
             return tuple(self.golden.read(offset + 4 * number) for number in range(len(values)))
 
+        self.follow(until=self.device.accepted_at)
+        self._golden(self.golden.written)
         moments = [foretell()]
         self.follow(lambda: moments.append(foretell()))
         for number, value in enumerate(values):
