@@ -18,6 +18,7 @@ from .build import build
 __all__ = ["BENCHES", "Result", "run"]
 
 SMALL = Params(slots=64, seats=16, lanes=2, stages=8)
+DEEP = Params(slots=64, seats=16, lanes=1, stages=128)
 _TIMEOUT_S = 1800
 """For one simulation; benches have timeouts in simulated time."""
 
@@ -28,6 +29,10 @@ BENCHES: dict[str, Params] = {
     "manual": SMALL,
     "rejects": SMALL,
     "pops": SMALL,
+    "stages": DEEP,
+    "automatic": SMALL,
+    "completions": SMALL,
+    "cancel": SMALL,
 }
 """Modules of this package, without `bench_`, and the sizes they run with."""
 
