@@ -119,12 +119,25 @@ class Bench:
             self.lockstep.did_read(offset, value & 0xFFFF_FFFF, value >> 32)
         return value
 
+    async def peek64(self, offset: int) -> int:
+        """Read 64 bits that may lag behind what has been done, as FIFO heads do while work is going on."""
+        async with self.bus.lock:
+            value = await self.bus.read(offset)
+            self.lockstep.follow()
+        return value
+
     # ------------------------------------------------------------------------------------------- time
 
     async def run(self, cycles: int) -> None:
         """Let some cycles pass."""
         await self.bus.wait(cycles)
         self.lockstep.follow()
+
+    async def settle(self) -> None:
+        """Wait until every write has had its whole effect."""
+        async with self.bus.lock:
+            await self.bus.until_ready()
+            self.lockstep.follow()
 
     async def rest(self) -> None:
         """Wait until nothing will change without a request; nothing may be left to do then."""

@@ -64,7 +64,7 @@ async def a_command_under_every_byte_enable_and_its_complement(it: Bench) -> Non
     for strobe in range(1, 255):
         value = PageSchedCmd(id=request, stage=5).pack()
         await write_parts(it, command, value, (strobe,))
-        await it.bus.until_ready()
+        await it.settle()
         assert not it.seen(*JUDGED), f"the bytes {strobe:#04x} are no command"
         await write_parts(it, command, value, (0xFF & ~strobe,))
         await it.expect(CommitKind.REJECT, id=request, stage=RejectReason.REQUEST_RUNNING)
@@ -94,14 +94,14 @@ async def an_attribute_write_discards_the_half_command(it: Bench) -> None:
         await write_parts(it, command, value, (strobe,))
         await it.write64(attributes, PageSchedAttr().pack())
         await write_parts(it, command, value, (0xFF & ~strobe,))
-        await it.bus.until_ready()
+        await it.settle()
         assert not it.seen(*JUDGED), f"{strobe:#04x} came back"
         await it.write64(attributes, PageSchedAttr().pack())
     # One byte of attributes is enough.
     await write_parts(it, command, value, (0x0F,))
     await it.write8(attributes + 6, 0)
     await write_parts(it, command, value, (0xF0,))
-    await it.bus.until_ready()
+    await it.settle()
     assert not it.seen(*JUDGED)
 
 
@@ -127,7 +127,7 @@ async def bytes_of_one_page_complete_no_command_of_another(it: Bench) -> None:
     value = PageSchedCmd(id=await first.offer(), stage=0).pack()
     await write_parts(it, first.at(regmap.Page.SCHED_CMD), value, (0x0F,))
     await write_parts(it, second.at(regmap.Page.SCHED_CMD), value, (0xF0,))
-    await it.bus.until_ready()
+    await it.settle()
     assert not it.seen(*JUDGED)
 
 

@@ -94,7 +94,7 @@ async def a_seat_in_a_pass_and_twice(it: Bench) -> None:
     await it.expect(CommitKind.CANCEL, id=second, stage=2)
     await host.cancel(second)
     await it.expect(CommitKind.CANCEL, id=second, stage=3)
-    await it.bus.until_ready()
+    await it.settle()
     assert not it.seen(CommitKind.RETIRE)
     await lane.serve_pass()
     await it.expect(CommitKind.RETIRE, id=second, stage=RetireReason.CANCELLED, detail=1)
@@ -165,4 +165,4 @@ async def a_cancel_meets_every_cycle_from_the_last_report_to_the_next_dispatch(i
         assert {event.id for event in it.seen(CommitKind.RETIRE)} <= set(requests)
         for _ in requests:
             await it.write32(regmap.FIFO + regmap.Fifo.RETIRE_POP, it.golden.slots.retire_index)
-            await it.bus.until_ready()
+            await it.settle()

@@ -170,7 +170,7 @@ async def a_lane_may_report_seat_by_seat(it: Bench) -> None:
             await it.expect(CommitKind.STAGE_DONE, id=request)
             await host.done(request)
             await it.expect(CommitKind.STAGE_DONE_IGNORED, id=request)
-        await it.bus.until_ready()
+        await it.settle()
         assert not it.seen(CommitKind.COMPLETE)
         await host.done(requests[-1])
         await it.expect(CommitKind.STAGE_DONE, id=requests[-1])

@@ -50,7 +50,7 @@ async def eight_producers_work_at_the_same_time(it: Bench) -> None:
                 await host.command(request, page)
             mine.append(request)
             # The old offer must be gone before the next look.
-            await it.bus.until_ready()
+            await it.settle()
         return mine
 
     producers = [cocotb.start_soon(produce(page)) for page in range(8)]
@@ -106,7 +106,7 @@ async def the_epoch_wraps_past_zero(it: Bench) -> None:
         while (offered := await host.offer()) & 0xFFFF != slot:
             await host.command(offered)
             await host.cancel(offered)
-            await it.bus.until_ready()
+            await it.settle()
         assert offered == (1 if epoch == 0xFFFF else epoch + 1) << 16 | slot
         await host.command(request)
         await it.expect(CommitKind.REJECT, id=request, stage=RejectReason.STALE_EPOCH)

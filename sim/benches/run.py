@@ -33,6 +33,10 @@ BENCHES: dict[str, Params] = {
     "automatic": SMALL,
     "completions": SMALL,
     "cancel": SMALL,
+    "resets": SMALL,
+    "trace": SMALL,
+    "stalls": SMALL,
+    "random": SMALL,
 }
 """Modules of this package, without `bench_`, and the sizes they run with."""
 

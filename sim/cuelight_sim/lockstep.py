@@ -182,10 +182,15 @@ class Lockstep:
         def foretell() -> tuple[Word, ...]:
             return tuple(self.golden.read(offset + 4 * number) for number in range(len(values)))
 
-        self.follow(until=self.device.accepted_at)
-        self._golden(self.golden.written)
+        def note() -> None:
+            moments.append(foretell())
+
+        self.follow(until=self.device.accepted_at - 1)
         moments = [foretell()]
-        self.follow(lambda: moments.append(foretell()))
+        self.follow(note, until=self.device.accepted_at)
+        self._golden(self.golden.written)
+        note()
+        self.follow(note)
         for number, value in enumerate(values):
             words = [moment[number] for moment in moments]
             if not any(word.allows(value) for word in words):
