@@ -8,7 +8,7 @@ MODEL ?= smollm2-135m-instruct
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint regs docs bench-rtl bench-policy bench-twin bench-engine bench-tiers clean formal
+.PHONY: help setup demo test sim lint regs docs bench-rtl bench-policy bench-twin bench-engine bench-tiers clean formal
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -20,6 +20,11 @@ demo: $(READY) ## three concurrent chats through the scheduler's RTL, a table an
 
 test: lint ## lint, type check, then all tests
 	@$(BIN)/pytest -q -n 2
+
+sim: $(READY) ## cocotb benches on Verilator and Icarus; narrowed by SIM=icarus BENCH=cancel ONLY=twice; SEED=7 WAVES=1 FULL=1
+	@SIM=$(SIM) PYTHON=$(BIN)/python sim/benches/prepare.sh
+	@cd sim && ../$(BIN)/python -m benches $(if $(SIM),--sim $(SIM)) $(if $(BENCH),--bench $(BENCH)) \
+		$(if $(ONLY),--only '$(ONLY)') $(if $(SEED),--seed $(SEED)) $(if $(WAVES),--waves) $(if $(FULL),--full)
 
 lint: $(READY) ## ruff and mypy --strict
 	@$(BIN)/ruff check .

@@ -14,21 +14,9 @@ command -v "$PYTHON" >/dev/null || fail "there is no $PYTHON: install Python 3.1
 missing=
 "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
 command -v g++ >/dev/null || missing="$missing g++"
-if [ -n "$missing" ]; then
-    install="apt-get install -y$missing"
-    command -v apt-get >/dev/null || fail "install$missing (or what your system calls them), then run this again"
-    if [ "$(id -u)" -eq 0 ]; then
-        sudo=
-    elif sudo -n true 2>/dev/null; then
-        sudo="sudo -n"
-    else
-        fail "run this line, then make again: sudo $install"
-    fi
-    echo "setup: installing$missing"
-    export DEBIAN_FRONTEND=noninteractive
-    $sudo apt-get update -qq
-    $sudo $install -qq >/dev/null || fail "the packages could not be installed: run this line and read why: sudo $install"
-fi
+# The names are words.
+# shellcheck disable=SC2086
+[ -z "$missing" ] || ./debian.sh $missing
 
 [ -x "$VENV/bin/pip" ] || "$PYTHON" -m venv --clear "$VENV"
 echo "setup: installing the pinned packages into $VENV"

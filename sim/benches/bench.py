@@ -25,12 +25,14 @@ from cuelight_sim.steps import Event
 from .bus import Bus, CommitMonitor
 from .device import BlockingDevice
 
-__all__ = ["REPORT", "SIZES", "Bench", "bench"]
+__all__ = ["REPORT", "SIZES", "STEPS", "Bench", "bench"]
 
 SIZES = "BENCH_SIZES"
 """Environment variable with the sizes of the simulated device, as JSON."""
 REPORT = "BENCH_REPORT"
 """Environment variable with the file that each bench adds a line to: its name, cycles and coverage, as JSON."""
+STEPS = "BENCH_STEPS"
+"""Environment variable with the number of actions of random benches."""
 _LIMIT = 50_000
 """Cycles after which a commit that is waited for has not come."""
 
@@ -53,21 +55,21 @@ class Bench:
         self.params = Params(**json.loads(os.environ[SIZES]))
         self.random = random
         self.coverage = Coverage(self.params)
-        self.cycles = 0
-        """Cycles until the latest reset."""
         self._dut = dut
         self._resets = 0
+        self._cycles = 0
+        """Cycles up to the latest reset."""
+        self._monitor = CommitMonitor(dut)
 
     async def reset(self) -> None:
         """Reset the device, in whatever state it is."""
-        if self._resets:
-            self.cycles += self._monitor.cycle
-            self._watch.cancel()
+        self._cycles += self._monitor.cycle
+        self._monitor.stop()
         self._resets += 1
         self._monitor = CommitMonitor(self._dut)
         self.bus = Bus(self._dut, self._monitor, self.random)
         await self.bus.reset(nonce=self._resets)
-        self._watch = self._monitor.start()
+        self._monitor.start()
         self.device = BlockingDevice(self.bus, self._monitor)
         self.golden = Golden(self.params, self._resets, NS_PER_CYCLE)
         self.lockstep = Lockstep(self.device, self.golden)
@@ -164,8 +166,9 @@ class Bench:
             while self._events:
                 event = self._events.pop(0)
                 if event.kind == kind:
-                    wrong = {name for name, value in fields.items() if getattr(event, name) != value}
-                    assert not wrong, f"expected {Event(kind)._replace(**fields)}, got {event}"
+                    told = event._asdict()
+                    wanted = " ".join(f"{name}={value:#x}" for name, value in fields.items())
+                    assert all(told[name] == value for name, value in fields.items()), f"{event}, not {wanted}"
                     return event
             await RisingEdge(self._dut.committed)
             await RisingEdge(self._dut.clk)
@@ -179,7 +182,7 @@ class Bench:
 
     def report(self) -> str:
         """What there was, as JSON."""
-        return json.dumps({"cycles": self.cycles + self._monitor.cycle, "coverage": self.coverage.counts})
+        return json.dumps({"cycles": self._cycles + self._monitor.cycle, "coverage": self.coverage.counts})
 
 
 def bench(script: Callable[[Bench], Awaitable[None]]) -> Any:

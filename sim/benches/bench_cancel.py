@@ -145,7 +145,7 @@ async def a_seat_while_no_pass_is_alive(it: Bench) -> None:
 @bench
 async def a_cancel_meets_every_cycle_from_the_last_report_to_the_next_dispatch(it: Bench) -> None:
     host, lane = Host(it), Lane(it)
-    for cycles in range(0, 48):
+    for cycles in range(48):
         requests = [await host.join(rows=rows) for rows in (1, 1, 40)]
         await lane.serve_pass()
         while not (head := await lane.take()).last:

@@ -7,20 +7,35 @@ import os
 from cocotb.task import bridge
 
 from cuelight_sim.driver import Driver
+from cuelight_sim.runs import fresh_lockstep, note_shortest
+from cuelight_sim.steps import Divergence
 
-from .bench import Bench, bench
+from .bench import STEPS, Bench, bench
 
-STEPS = "BENCH_STEPS"
-"""Environment variable with the number of random actions of each bench."""
+STEPS_PER_RESET = 400
 
 
 @bench
 async def random_actors(it: Bench) -> None:
-    def act() -> None:
-        driver = Driver(it.random, it.lockstep, it.coverage)
-        driver.settle()
-        driver.steps(int(os.environ.get(STEPS, "150")))
-        it.lockstep.compare_window()
-        driver.drain()
+    """Acts, with resets of the device in whatever state it is, and leaves it empty at the end."""
+    left = int(os.environ[STEPS])
+    while left > 0:
+        last = left <= STEPS_PER_RESET
+        await bridge(act)(it, min(left, STEPS_PER_RESET), last)
+        left -= STEPS_PER_RESET
+        if not last:
+            await it.reset()
+            it.coverage.note("model reset")
 
-    await bridge(act)()
+
+def act(it: Bench, steps: int, last: bool) -> None:
+    driver = Driver(it.random, it.lockstep, it.coverage)
+    try:
+        driver.settle()
+        driver.steps(steps)
+        if last:
+            it.lockstep.compare_window()
+            driver.drain()
+    except Divergence as divergence:
+        note_shortest(divergence, it.lockstep.script, lambda: fresh_lockstep(it.params, it.golden.nonce))
+        raise

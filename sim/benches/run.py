@@ -12,33 +12,33 @@ from pathlib import Path
 from cuelight_rtl.params import Params
 
 from . import top
-from .bench import REPORT, SIZES
+from .bench import REPORT, SIZES, STEPS
 from .build import build
 
-__all__ = ["BENCHES", "Result", "run"]
+__all__ = ["BENCHES", "SMALL", "Result", "run"]
 
 SMALL = Params(slots=64, seats=16, lanes=2, stages=8)
 DEEP = Params(slots=64, seats=16, lanes=1, stages=128)
-_TIMEOUT_S = 1800
-"""For one simulation; benches have timeouts in simulated time."""
+# For each simulation; benches have timeouts in simulated time.
+os.environ.setdefault("SIM_CMD_PREFIX", "timeout 1800")
 
 BENCHES: dict[str, Params] = {
-    "registers": SMALL,
-    "bytes": SMALL,
-    "pages": SMALL,
-    "manual": SMALL,
-    "rejects": SMALL,
-    "pops": SMALL,
-    "stages": DEEP,
-    "automatic": SMALL,
-    "completions": SMALL,
+    "random": SMALL,
     "cancel": SMALL,
     "resets": SMALL,
+    "rejects": SMALL,
+    "registers": SMALL,
+    "bytes": SMALL,
+    "completions": SMALL,
+    "pages": SMALL,
     "trace": SMALL,
+    "automatic": SMALL,
+    "stages": DEEP,
     "stalls": SMALL,
-    "random": SMALL,
+    "manual": SMALL,
+    "pops": SMALL,
 }
-"""Modules of this package, without `bench_`, and the sizes they run with."""
+"""Modules of this package, without `bench_`, and the sizes they run with; the longest first."""
 
 
 @dataclass
@@ -64,7 +64,16 @@ class Result:
     coverage: Counter[str] = field(default_factory=Counter)
 
 
-def run(simulator: str, name: str, folder: Path, *, seed: int = 1, waves: bool = False, only: str | None = None) -> Result:
+def run(
+    simulator: str,
+    name: str,
+    folder: Path,
+    *,
+    seed: int = 1,
+    steps: int = 150,
+    waves: bool = False,
+    only: str | None = None,
+) -> Result:
     """Run the benches of one module.
 
     Parameters
@@ -77,6 +86,8 @@ def run(simulator: str, name: str, folder: Path, *, seed: int = 1, waves: bool =
         Where log, waveforms and results go.
     seed
         Makes every choice of the benches repeatable.
+    steps
+        Random actions of the bench `random`.
     waves
         Write waveforms: FST from Icarus, VCD from Verilator.
     only
@@ -90,10 +101,10 @@ def run(simulator: str, name: str, folder: Path, *, seed: int = 1, waves: bool =
     params = BENCHES[name]
     made = build(simulator, params, waves=waves)
     folder.mkdir(parents=True, exist_ok=True)
-    log, report, results = folder / f"{name}.log", folder / f"{name}.jsonl", folder / f"{name}.xml"
+    file = folder / f"{name}-{seed}"
+    log, report, results = file.with_suffix(".log"), file.with_suffix(".jsonl"), file.with_suffix(".xml")
     report.unlink(missing_ok=True)
-    picture = folder / f"{name}.{'fst' if simulator == 'icarus' else 'vcd'}"
-    os.environ["SIM_CMD_PREFIX"] = f"timeout {_TIMEOUT_S}"
+    environment = {SIZES: json.dumps(asdict(params)), REPORT: str(report), STEPS: str(steps)}
     try:
         made.runner.test(
             test_module=f"benches.bench_{name}",
@@ -107,19 +118,14 @@ def run(simulator: str, name: str, folder: Path, *, seed: int = 1, waves: bool =
             waves=waves,
             test_filter=only,
             timescale=("1ns", "1ns"),
-            extra_env={SIZES: json.dumps(asdict(params)), REPORT: str(report)},
-            **_wave_arguments(simulator, picture) if waves else {},
+            extra_env=environment,
+            plusargs=[f"+dumpfile_path={file.with_suffix('.fst')}"] if simulator == "icarus" else [],
+            test_args=["--trace-file", str(file.with_suffix(".vcd"))] if simulator == "verilator" and waves else [],
         )
     except (RuntimeError, SystemExit):
         if not results.exists():
             raise RuntimeError(f"the simulation broke off: {log.read_text()[-4000:]}") from None
     return _gather(Result(log), results, report)
-
-
-def _wave_arguments(simulator: str, picture: Path) -> dict[str, list[str]]:
-    if simulator == "icarus":
-        return {"plusargs": [f"+dumpfile_path={picture}"]}
-    return {"test_args": ["--trace-file", str(picture)]}
 
 
 def _gather(result: Result, results: Path, report: Path) -> Result:

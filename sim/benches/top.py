@@ -1,11 +1,11 @@
-"""Top of the benches: the twin's, with a reset, a time that follows the clock, and strobes for what benches wait for."""
+"""Top of the benches: the twin's, with a reset, a time that follows the clock, and strobes to wait for."""
 
 from __future__ import annotations
 
 import re
 
 from amaranth.back.verilog import convert
-from amaranth.hdl import Cat, Elaboratable, Module, ResetInserter, Signal
+from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Mux, ResetInserter, Signal
 
 from cuelight_rtl.build import sources_hash
 from cuelight_rtl.commit import FIELDS
@@ -19,7 +19,7 @@ TOP = "bench"
 """Name of the Verilog module."""
 
 
-class BenchTop(Elaboratable):
+class BenchTop(Elaboratable):  # type: ignore[misc]
     """The twin's top in a socket.
 
     What the twin does without, a synchronous reset, is added from outside. As in a bitstream it leaves memories alone.
@@ -58,10 +58,9 @@ class BenchTop(Elaboratable):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.twin = ResetInserter(self.rst)(self.twin)
-        with m.If(self.rst):
-            m.d.sync += self.twin.time_ns.eq(0)
-        with m.Else():
-            m.d.sync += self.twin.time_ns.eq(self.twin.time_ns + NS_PER_CYCLE)
+        m.domains.bench = clock = ClockDomain(local=True, reset_less=True)
+        m.d.comb += clock.clk.eq(self.twin.clk)
+        m.d.bench += self.twin.time_ns.eq(Mux(self.rst, 0, self.twin.time_ns + NS_PER_CYCLE))
         twin, low = self.twin, ~self.twin.clk
         m.d.comb += [
             self.accepted.eq(low & twin.req_valid & twin.req_ready),

@@ -21,7 +21,7 @@ from .steps import Divergence
 from .waits import Waits
 from .watch import Watch
 
-__all__ = ["Params", "fresh_lockstep", "run_random"]
+__all__ = ["Params", "fresh_lockstep", "note_shortest", "run_random"]
 
 _STEPS_PER_RESET = 2000
 
@@ -79,10 +79,9 @@ def run_random(
             lockstep.compare_window()
             driver.drain()
         except Divergence as divergence:
-            if not shortest:
-                raise
-            script = shrink(lockstep.script, lambda nonce=nonce: fresh(params, nonce))  # type: ignore[misc]
-            divergence.add_note(f"seed {seed}, {params.tag}; minimal script:\n  {_listing(script)}")
+            divergence.add_note(f"seed {seed}, {params.tag}")
+            if shortest:
+                note_shortest(divergence, lockstep.script, lambda nonce=nonce: fresh(params, nonce))  # type: ignore[misc]
             raise
         if nonce > 1:
             coverage.note("model reset")
@@ -90,5 +89,20 @@ def run_random(
     return coverage
 
 
-def _listing(script: list[Operation]) -> str:
-    return "\n  ".join(map(str, script))
+def note_shortest(divergence: Divergence, script: list[Operation], fresh: Callable[[], Lockstep]) -> None:
+    """Adds to a divergence the shortest script found on which fresh models disagree in the same way.
+
+    Parameters
+    ----------
+    divergence
+        What came of ``script``, on these models or on others that differ in the cycles between writes.
+    script
+        Operations from the reset on.
+    fresh
+        Makes models just after reset.
+    """
+    shortest = shrink(script, fresh)
+    if shortest:
+        divergence.add_note("minimal script:\n  " + "\n  ".join(map(str, shortest)))
+    else:
+        divergence.add_note("the compiled model agrees on this script: it takes the very cycles of the simulation")

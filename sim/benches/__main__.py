@@ -1,0 +1,139 @@
+"""`make sim`: runs benches side by side and says at the end what was tested.
+
+python -m benches [--sim icarus|verilator] [--bench NAME] [--only REGEX] [--seed N] [--waves] [--full]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.columns import Columns
+from rich.console import Console
+
+from cuelight_sim.coverage import goals
+
+from .build import SIMULATORS, build
+from .run import BENCHES, SMALL, Result, run
+
+_FOLDER = Path(__file__).parents[2] / "build" / "sim"
+_STEPS = {"verilator": 600, "icarus": 100}
+"""Actions of the random bench."""
+_FULL_SEEDS, _FULL_STEPS = 10, 2000
+
+
+class Job(NamedTuple):
+    """One simulation."""
+
+    simulator: str
+    name: str
+    seed: int
+    steps: int
+
+
+def main() -> int:
+    options = _parse()
+    simulators = [options.sim] if options.sim else [sim for sim in SIMULATORS if sim != "icarus" or _has_icarus()]
+    jobs = list(_jobs(simulators, options))
+    for simulator in simulators:
+        for params in dict.fromkeys(BENCHES[job.name] for job in jobs):
+            print(f"building {simulator} {params.tag}", flush=True)
+            build(simulator, params, waves=options.waves)
+    results: dict[Job, Result] = {}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        futures = {pool.submit(_run, job, options.waves, options.only): job for job in jobs}
+        for future in as_completed(futures):
+            job = futures[future]
+            if (result := _outcome(job, future)) is not None:
+                results[job] = result
+    _summarize(results)
+    broken = [job for job in jobs if job not in results]
+    for job in broken:
+        print(f"BROKEN  {job.simulator} {job.name}, seed {job.seed}")
+    missing = _missing(results)
+    if options.full and not options.bench and missing:
+        print("a full run must reach every bin")
+        return 1
+    return 1 if broken or any(result.failed for result in results.values()) else 0
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make sim", description=__doc__.splitlines()[0])
+    parser.add_argument("--sim", choices=SIMULATORS, help="simulator; both where it is left out")
+    parser.add_argument("--bench", choices=sorted(BENCHES), help="module; all where it is left out")
+    parser.add_argument("--only", help="regular expression for the names of benches to run")
+    parser.add_argument("--seed", type=int, default=1, help="makes every random choice repeatable")
+    parser.add_argument("--waves", action="store_true", help="write waveforms")
+    parser.add_argument("--full", action="store_true", help="millions of random cycles, and every bin must be reached")
+    return parser.parse_args()
+
+
+def _has_icarus() -> bool:
+    if shutil.which("iverilog"):
+        return True
+    print("Icarus Verilog is not installed, so the benches run on Verilator only; to have it: make sim SIM=icarus")
+    return False
+
+
+def _jobs(simulators: list[str], options: argparse.Namespace) -> Iterator[Job]:
+    names = [options.bench] if options.bench else list(BENCHES)
+    for simulator in simulators:
+        for name in names:
+            full = name == "random" and options.full and simulator == "verilator"
+            for seed in range(options.seed, options.seed + (_FULL_SEEDS if full else 1)):
+                yield Job(simulator, name, seed, _FULL_STEPS if full else _STEPS[simulator])
+
+
+def _run(job: Job, waves: bool, only: str | None) -> tuple[Result, float]:
+    start = time.monotonic()
+    result = run(
+        job.simulator, job.name, _FOLDER / job.simulator, seed=job.seed, steps=job.steps, waves=waves, only=only
+    )
+    return result, time.monotonic() - start
+
+
+def _outcome(job: Job, future: Future[tuple[Result, float]]) -> Result | None:
+    title = f"{job.simulator:<9} {job.name:<12}" + (f" seed {job.seed}" if job.name == "random" else "")
+    try:
+        result, seconds = future.result()
+    except RuntimeError as error:
+        print(f"BROKEN  {title}: {error}", flush=True)
+        return None
+    verdict = "FAILED" if result.failed else "ok"
+    counts = f"{len(result.passed):>3} benches {result.cycles:>9,} cycles {seconds:6.1f} s"
+    print(f"{verdict:<7} {title:<30} {counts}", flush=True)
+    for name in result.failed:
+        print(f"        {name}: see {result.log}")
+    return result
+
+
+def _summarize(results: dict[Job, Result]) -> None:
+    bins = goals(SMALL)
+    reached = sum((result.coverage for result in results.values()), Counter[str]())
+    width = max(map(len, bins))
+    print("\nhow often each situation came up")
+    Console().print(Columns([f"{name:<{width}} {reached[name]:>9,}" for name in bins], padding=(0, 4)))
+    missing = _missing(results)
+    print(f"\nnever reached: {', '.join(missing) or 'none'}")
+    for simulator in dict.fromkeys(job.simulator for job in results):
+        mine = [result for job, result in results.items() if job.simulator == simulator]
+        passed, failed = sum(len(result.passed) for result in mine), sum(len(result.failed) for result in mine)
+        print(f"{simulator}: {passed} benches passed, {failed} failed, {sum(r.cycles for r in mine):,} cycles")
+    print(f"functional coverage: {len(bins) - len(missing)} of {len(bins)} bins")
+
+
+def _missing(results: dict[Job, Result]) -> list[str]:
+    reached = sum((result.coverage for result in results.values()), Counter[str]())
+    return [name for name in goals(SMALL) if not reached[name]]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
