@@ -29,10 +29,21 @@ _PORTS = f'`verilator_config\npublic_flat_rw -module "{top.TOP}" -var "*"\n'
 """Makes only the ports visible to cocotb: the runner's own flags show every signal, which halves the speed."""
 _FLAGS = {
     "icarus": (),
-    "verilator": ("--no-public-flat-rw", "--no-timing", "-Wno-fatal", "-Wno-lint", "-Wno-ALWNEVER", "--quiet"),
+    "verilator": (
+        "--no-public-flat-rw",
+        "--no-timing",
+        "--output-split",
+        "0",
+        "--output-split-cfuncs",
+        "0",
+        "-Wno-fatal",
+        "-Wno-lint",
+        "-Wno-ALWNEVER",
+        "--quiet",
+    ),
 }
 # The wheel was configured where no compiler could be tried, so it does not know how one takes precompiled headers.
-_MAKE_FLAGS = " -- CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O1"
+_MAKE_FLAGS = " -- CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O1 OPT_GLOBAL=-O1"
 _LOCK_TIMEOUT_S = 600.0
 
 
@@ -109,6 +120,9 @@ def _make(runner: Runner, simulator: str, source: Path, folder: Path, waves: boo
         )
     except RuntimeError as error:
         raise RuntimeError(f"{simulator} could not build the benches: {log.read_text()[-4000:]}") from error
+    for file in folder.iterdir():
+        if file.name not in (top.TOP, "sim.vvp"):
+            file.unlink()
 
 
 def _provide_verilator(cache: Path) -> None:
