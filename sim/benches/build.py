@@ -57,13 +57,16 @@ class Build:
         Has built it.
     folder
         Where it is.
+    source
+        The Verilog.
     """
 
     runner: Runner
     folder: Path
+    source: Path
 
 
-def build(simulator: str, params: Params, *, waves: bool = False) -> Build:
+def build(simulator: str, params: Params, *, waves: bool = False, lines: bool = False) -> Build:
     """Build a simulation, unless the cache has it: `$XDG_CACHE_HOME/cuelight/benches` or `~/.cache/cuelight/benches`.
 
     Parameters
@@ -74,6 +77,8 @@ def build(simulator: str, params: Params, *, waves: bool = False) -> Build:
         Sizes of the device.
     waves
         Whether it can write waveforms.
+    lines
+        Whether it counts how often lines of the Verilog run; Verilator only.
 
     Raises
     ------
@@ -85,13 +90,15 @@ def build(simulator: str, params: Params, *, waves: bool = False) -> Build:
     name = f"{_key()}-{params.tag}"
     _provide_verilator(cache)
     with _locked(cache / f"{name}.lock"):
-        folder = cache / f"{name}-{simulator}{'-waves' if waves else ''}"
+        folder = cache / f"{name}-{simulator}{'-waves' if waves else ''}{'-lines' if lines else ''}"
+        source = _source(cache / f"{name}.v", params)
         runner = get_runner(simulator)
         if not folder.exists():
             with tempfile.TemporaryDirectory(dir=cache, prefix="building-") as scratch:
-                _make(runner, simulator, _source(cache / f"{name}.v", params), Path(scratch) / "made", waves)
+                flags = [*_FLAGS[simulator], *(["--coverage-line"] if lines else [])]
+                _make(runner, simulator, source, Path(scratch) / "made", waves, flags)
                 (Path(scratch) / "made").rename(folder)
-    return Build(runner, folder)
+    return Build(runner, folder, source)
 
 
 def _source(file: Path, params: Params) -> Path:
@@ -103,7 +110,7 @@ def _source(file: Path, params: Params) -> Path:
     return file
 
 
-def _make(runner: Runner, simulator: str, source: Path, folder: Path, waves: bool) -> None:
+def _make(runner: Runner, simulator: str, source: Path, folder: Path, waves: bool, flags: list[str]) -> None:
     folder.mkdir()
     ports = folder / "ports.vlt"
     ports.write_text(_PORTS)
@@ -112,7 +119,7 @@ def _make(runner: Runner, simulator: str, source: Path, folder: Path, waves: boo
         runner.build(
             sources=[*([VerilatorControlFile(ports)] if simulator == "verilator" else []), source],
             hdl_toplevel=top.TOP,
-            build_args=_FLAGS[simulator],
+            build_args=flags,
             build_dir=folder,
             timescale=("1ns", "1ns"),
             waves=waves,

@@ -14,6 +14,7 @@ from cuelight_rtl.params import Params
 from . import top
 from .bench import REPORT, SIZES, STEPS
 from .build import build
+from .lines import Branch, count_lines
 
 __all__ = ["BENCHES", "SMALL", "Result", "run"]
 
@@ -55,6 +56,8 @@ class Result:
         Clock cycles of all that passed.
     coverage
         How often each goal of `cuelight_sim.coverage` was reached.
+    lines
+        How often each branch of the Verilog was taken, where that was counted.
     """
 
     log: Path
@@ -62,6 +65,7 @@ class Result:
     failed: list[str] = field(default_factory=list)
     cycles: int = 0
     coverage: Counter[str] = field(default_factory=Counter)
+    lines: Counter[Branch] = field(default_factory=Counter)
 
 
 def run(
@@ -72,6 +76,7 @@ def run(
     seed: int = 1,
     steps: int = 150,
     waves: bool = False,
+    lines: bool = False,
     only: str | None = None,
 ) -> Result:
     """Run the benches of one module.
@@ -90,6 +95,8 @@ def run(
         Random actions of the bench `random`.
     waves
         Write waveforms: FST from Icarus, VCD from Verilator.
+    lines
+        Count how often lines of the Verilog run; Verilator only.
     only
         Regular expression for the names of benches that run; all where it is left out.
 
@@ -99,10 +106,11 @@ def run(
         The simulation could not be built, or broke off.
     """
     params = BENCHES[name]
-    made = build(simulator, params, waves=waves)
+    made = build(simulator, params, waves=waves, lines=lines)
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{name}-{seed}"
     log, report, results = file.with_suffix(".log"), file.with_suffix(".jsonl"), file.with_suffix(".xml")
+    counts = file.with_suffix(".dat")
     report.unlink(missing_ok=True)
     environment = {SIZES: json.dumps(asdict(params)), REPORT: str(report), STEPS: str(steps)}
     try:
@@ -119,16 +127,20 @@ def run(
             test_filter=only,
             timescale=("1ns", "1ns"),
             extra_env=environment,
-            plusargs=[f"+dumpfile_path={file.with_suffix('.fst')}"] if simulator == "icarus" else [],
+            plusargs=[f"+dumpfile_path={file.with_suffix('.fst')}", f"+verilator+coverage+file+{counts}"],
             test_args=["--trace-file", str(file.with_suffix(".vcd"))] if simulator == "verilator" and waves else [],
         )
     except (RuntimeError, SystemExit):
         if not results.exists():
             raise RuntimeError(f"the simulation broke off: {log.read_text()[-4000:]}") from None
-    return _gather(Result(log), results, report)
+    result = Result(log)
+    _gather(result, results, report)
+    if lines:
+        result.lines = count_lines(counts, made.source)
+    return result
 
 
-def _gather(result: Result, results: Path, report: Path) -> Result:
+def _gather(result: Result, results: Path, report: Path) -> None:
     for case in ET.parse(results).iter("testcase"):
         failed = case.find("failure") is not None or case.find("error") is not None
         (result.failed if failed else result.passed).append(case.attrib["name"])
@@ -136,4 +148,3 @@ def _gather(result: Result, results: Path, report: Path) -> Result:
         told = json.loads(line)
         result.cycles += told["cycles"]
         result.coverage.update(told["coverage"])
-    return result
