@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -25,6 +26,12 @@ def test_benches_pass(simulator: str, name: str, tmp_path: Path) -> None:
     result = run(simulator, name, tmp_path)
     assert result.passed
     assert not result.failed, result.log.read_text()
+
+
+def test_the_guide_shows_a_bench_as_it_is() -> None:
+    folder = Path(__file__).parents[2]
+    (shown,) = re.findall(r"^```python\n(.*?)^```", (folder / "docs" / "verification.md").read_text(), re.DOTALL | re.M)
+    assert shown in (folder / "sim" / "benches" / "bench_cancel.py").read_text()
 
 
 def test_a_bench_that_fails_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
