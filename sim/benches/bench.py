@@ -12,7 +12,7 @@ from typing import Any
 
 import cocotb
 from cocotb.clock import Clock
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import First, RisingEdge, Timer
 
 from cuelight.regmap import CommitKind
 from cuelight_rtl.model import NS_PER_CYCLE
@@ -33,7 +33,7 @@ REPORT = "BENCH_REPORT"
 """Environment variable with the file that each bench adds a line to: its name, cycles and coverage, as JSON."""
 STEPS = "BENCH_STEPS"
 """Environment variable with the number of actions of random benches."""
-_LIMIT = 50_000
+_LIMIT = 5000
 """Cycles after which a commit that is waited for has not come."""
 
 
@@ -161,7 +161,8 @@ class Bench:
 
         Commits before it, of whatever kind, are passed over; later calls begin after it.
         """
-        for _ in range(_LIMIT):
+        deadline = self._monitor.cycle + _LIMIT
+        while self._monitor.cycle < deadline:
             self.lockstep.follow()
             while self._events:
                 event = self._events.pop(0)
@@ -170,9 +171,9 @@ class Bench:
                     wanted = " ".join(f"{name}={value:#x}" for name, value in fields.items())
                     assert all(told[name] == value for name, value in fields.items()), f"{event}, not {wanted}"
                     return event
-            await RisingEdge(self._dut.committed)
+            await First(RisingEdge(self._dut.committed), Timer(_LIMIT * NS_PER_CYCLE, unit="ns"))
             await RisingEdge(self._dut.clk)
-        raise AssertionError(f"no {kind.name} among {_LIMIT} commits")
+        raise AssertionError(f"no {kind.name} in {_LIMIT} cycles")
 
     def seen(self, *kinds: CommitKind) -> list[Event]:
         """Takes away all commits so far, and gives those of these kinds."""
@@ -192,7 +193,7 @@ def bench(script: Callable[[Bench], Awaitable[None]]) -> Any:
     and every register must read what the golden model says.
     """
 
-    @cocotb.test(timeout_time=20, timeout_unit="ms")
+    @cocotb.test(timeout_time=10, timeout_unit="ms")
     @functools.wraps(script)
     async def run(dut: Any) -> None:
         Clock(dut.clk, NS_PER_CYCLE, unit="ns").start()

@@ -38,6 +38,7 @@ BENCHES: dict[str, Params] = {
     "stalls": SMALL,
     "manual": SMALL,
     "pops": SMALL,
+    "policy": SMALL,
 }
 """Modules of this package, without `bench_`, and the sizes they run with; the longest first."""
 
