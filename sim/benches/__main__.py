@@ -19,7 +19,7 @@ from typing import NamedTuple
 from rich.columns import Columns
 from rich.console import Console
 
-from cuelight_sim.coverage import goals
+from cuelight_sim.goals import goals
 
 from .build import SIMULATORS, build
 from .lines import Branch

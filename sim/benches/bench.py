@@ -18,8 +18,7 @@ from cuelight.regmap import CommitKind
 from cuelight_rtl.model import NS_PER_CYCLE
 from cuelight_rtl.params import Params
 from cuelight_sim.coverage import Coverage
-from cuelight_sim.golden import Golden
-from cuelight_sim.lockstep import Lockstep
+from cuelight_sim.runs import watched
 from cuelight_sim.steps import Event
 
 from .bus import Bus, CommitMonitor
@@ -71,8 +70,8 @@ class Bench:
         await self.bus.reset(nonce=self._resets)
         self._monitor.start()
         self.device = BlockingDevice(self.bus, self._monitor)
-        self.golden = Golden(self.params, self._resets, NS_PER_CYCLE)
-        self.lockstep = Lockstep(self.device, self.golden)
+        self.lockstep = watched(self.device, self.params, self._resets)
+        self.golden = self.lockstep.golden
         self.lockstep.observe = self._observe
         self._events: list[Event] = []
 

@@ -7,16 +7,11 @@ from cuelight.regmap import CommitKind, RetireReason
 from cuelight_sim.steps import Event
 
 from .bench import Bench, bench
+from .details import chunk, plan
 from .host import Host, set_group, set_tier
 from .lane import Lane
 
 SEATS, ROWS = regmap.Group.SEATS, regmap.Group.ROWS
-LAST, FIRST = 1 << 30, 1 << 31
-
-
-def chunk(start: int, rows: int, flags: int = 0) -> int:
-    """Detail of a CHUNK commit."""
-    return start | rows << 20 | flags
 
 
 async def house(it: Bench, seats: int, *tiers: int) -> list[int]:
@@ -164,9 +159,9 @@ async def chunks_share_the_row_budget_with_decode_rows(it: Bench) -> None:
     await lane.head()
     prompt = await host.join(rows=100)
     await lane.serve_pass()
-    await it.expect(CommitKind.PLAN, detail=3)
+    await it.expect(CommitKind.PLAN, detail=plan(3))
     # 32 rows less 3 are 29, and the largest power of two within is 16.
-    await it.expect(CommitKind.CHUNK, id=prompt, detail=chunk(0, 16, FIRST))
+    await it.expect(CommitKind.CHUNK, id=prompt, detail=chunk(0, 16, first=True))
     await it.expect(CommitKind.FORM, detail=19)
 
 
@@ -179,11 +174,11 @@ async def chunks_go_by_tier_then_by_queue_and_leave_minimum_rows(it: Bench) -> N
     await lane.head()
     low, high, second = [await host.join(rows=100, tier=tier) for tier in (2, 0, 0)]
     await lane.serve_pass(finished=1)
-    await it.expect(CommitKind.PLAN, detail=0)
+    await it.expect(CommitKind.PLAN, detail=plan(0))
     # 64 - 20: 32 rows; then 32 - 20: 8; then 24 are left to tier 2: 16.
-    await it.expect(CommitKind.CHUNK, id=high, detail=chunk(0, 32, FIRST))
-    await it.expect(CommitKind.CHUNK, id=second, detail=chunk(0, 8, FIRST))
-    await it.expect(CommitKind.CHUNK, id=low, detail=chunk(0, 16, FIRST))
+    await it.expect(CommitKind.CHUNK, id=high, detail=chunk(0, 32, first=True))
+    await it.expect(CommitKind.CHUNK, id=second, detail=chunk(0, 8, first=True))
+    await it.expect(CommitKind.CHUNK, id=low, detail=chunk(0, 16, first=True))
     await it.expect(CommitKind.FORM, stage=3, detail=56)
 
 
@@ -193,12 +188,12 @@ async def the_cost_of_a_row_grows_with_its_position(it: Bench) -> None:
     await set_group(it, 0, regmap.Group.COST, 100)
     await set_group(it, 0, regmap.Group.COST_CHUNK, 1 << 16 | 1)
     early = await host.join(rows=200)
-    await it.expect(CommitKind.CHUNK, id=early, detail=chunk(0, 64, FIRST))
+    await it.expect(CommitKind.CHUNK, id=early, detail=chunk(0, 64, first=True))
     await host.cancel(early)
     await Lane(it).serve_pass()
     late = await host.join(rows=200, start=4096)
     # 1 + 1 x 4 for each row.
-    await it.expect(CommitKind.CHUNK, id=late, detail=chunk(4096, 16, FIRST))
+    await it.expect(CommitKind.CHUNK, id=late, detail=chunk(4096, 16, first=True))
 
 
 @bench
@@ -213,7 +208,7 @@ async def decode_rows_cost_something_too(it: Bench) -> None:
     await lane.head()
     prompt = await host.join(rows=200)
     await lane.serve_pass()
-    await it.expect(CommitKind.CHUNK, id=prompt, detail=chunk(0, 32, FIRST))
+    await it.expect(CommitKind.CHUNK, id=prompt, detail=chunk(0, 32, first=True))
     await host.join(rows=1)
     await host.join(rows=1)
     await lane.serve_pass()
@@ -235,7 +230,7 @@ async def a_pass_without_decode_rows_takes_8_rows_at_least(it: Bench) -> None:
     await lane.head()
     first, _ = [await Host(it).join(rows=100) for _ in range(2)]
     await lane.serve_pass(finished=1)
-    await it.expect(CommitKind.CHUNK, id=first, detail=chunk(0, 8, FIRST))
+    await it.expect(CommitKind.CHUNK, id=first, detail=chunk(0, 8, first=True))
     await it.expect(CommitKind.FORM, stage=1, detail=8)
 
 
@@ -248,7 +243,7 @@ async def a_pass_has_16_entries_at_most(it: Bench) -> None:
     await lane.serve_pass(finished=1)
     await it.expect(CommitKind.FORM, stage=16, detail=32)
     await lane.serve_pass()
-    await it.expect(CommitKind.PLAN, detail=16)
+    await it.expect(CommitKind.PLAN, detail=plan(16))
     assert len(requests) == 16
 
 

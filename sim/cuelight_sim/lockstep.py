@@ -188,7 +188,7 @@ class Lockstep:
         self.follow(until=self.device.accepted_at - 1)
         moments = [foretell()]
         self.follow(note, until=self.device.accepted_at)
-        self._golden(self.golden.written)
+        self._check(self.golden.written)
         note()
         self.follow(note)
         for number, value in enumerate(values):

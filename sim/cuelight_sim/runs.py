@@ -14,22 +14,27 @@ from cuelight_rtl.params import Params
 from .coverage import Coverage
 from .driver import Driver
 from .golden import Golden
-from .lockstep import Lockstep, Operation, shrink
+from .lockstep import Device, Lockstep, Operation, shrink
 from .loop_waits import LoopWaits
 from .shares import Shares
 from .steps import Divergence
 from .waits import Waits
 from .watch import Watch
 
-__all__ = ["Params", "fresh_lockstep", "note_shortest", "run_random"]
+__all__ = ["Params", "fresh_lockstep", "note_shortest", "run_random", "watched"]
 
 _STEPS_PER_RESET = 2000
 
 
 def fresh_lockstep(params: Params, nonce: int = 1) -> Lockstep:
-    """Both models just after reset, and all that is promised of the RTL watched."""
+    """The compiled model and the golden one just after reset, and all that is promised of the RTL watched."""
+    return watched(Model(params, nonce), params, nonce)
+
+
+def watched(device: Device, params: Params, nonce: int) -> Lockstep:
+    """A device just after reset beside its golden model, and all that is promised of the RTL watched."""
     golden = Golden(params, nonce, NS_PER_CYCLE)
-    return Lockstep(Model(params, nonce), golden, (Watch(golden), Shares(golden), Waits(golden), LoopWaits(golden)))
+    return Lockstep(device, golden, (Watch(golden), Shares(golden), Waits(golden), LoopWaits(golden)))
 
 
 def run_random(
