@@ -39,6 +39,8 @@ BENCHES: dict[str, Params] = {
     "manual": SMALL,
     "pops": SMALL,
     "policy": SMALL,
+    "second": SMALL,
+    "pipeline": SMALL,
 }
 """Modules of this package, without `bench_`, and the sizes they run with; the longest first."""
 
