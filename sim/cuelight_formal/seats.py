@@ -21,11 +21,12 @@ def choices(params: Params) -> Spec:
     m, seats = spec.m, range(params.seats)
     tiers = Array(Signal(2, name=f"tier_of_{seat}") for seat in seats)
 
-    # What the core promises: one thing happens to a seat at a time, only a free seat is taken, and only one that is
-    # taken has traits.
+    # What the core promises: one thing happens to a seat at a time, but for `bind`; only a free seat is taken, and only
+    # one that is taken has traits.
     sits = room.seated.bit_select(room.seat, 1)
     strobes = [getattr(room, name) for name in SET]
-    spec.assume(room.take + sum(strobes[1:], start=strobes[0]) <= 1)
+    alone = [getattr(room, name) for name in SET if name != "bind"]
+    spec.assume(sum(alone, start=room.take) <= 1)
     spec.assume(~room.take | ~sits)
     spec.assume(~Cat(strobes).any() | sits)
     spec.assume(~room.set_limit | ((room.value >= 1) & (room.value <= params.seats) & (room.seated_count == 0)))
