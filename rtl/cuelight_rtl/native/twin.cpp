@@ -76,8 +76,8 @@ struct Lane {
     uint8_t *port = nullptr;
     std::atomic<uint32_t> outstanding{0};  // oldest sequence in the ring that is not complete; 0: none
     uint32_t ahead = 0;                    // the one after it in the ring; 0: none
-    uint64_t pass = 0;                     // PASS word of the latest dispatch, without stamp
     uint32_t entries[CUELIGHT_LANE_PORT_RECORD_COUNT] = {};  // in each record buffer
+    uint64_t passes[CUELIGHT_LANE_PORT_RECORD_COUNT] = {};   // PASS word of the pass in it, without stamp
 
     uint8_t *done(uint32_t sequence) const {
         return port + CUELIGHT_LANE_PORT_DONE +
@@ -265,6 +265,10 @@ class Twin {
 
     static uint32_t poll(uint32_t lane) { return CUELIGHT_POLL + lane * CUELIGHT_POLL_STRIDE; }
 
+    static uint32_t buffer_of(uint64_t head) {
+        return head >> CUELIGHT_DISPATCH_HEAD_BUFFER_BIT & (CUELIGHT_LANE_PORT_RECORD_COUNT - 1);
+    }
+
     bool forward_completion(Lane &lane, uint32_t number) {
         const uint32_t sequence = lane.outstanding.load(std::memory_order_relaxed);
         const uint32_t entry = CUELIGHT_COMPLETION + number * CUELIGHT_COMPLETION_STRIDE +
@@ -275,16 +279,11 @@ class Twin {
         if (!issue(write_request(entry + CUELIGHT_COMPLETION_BATCH_DONE, sequence))) return false;
         lane.outstanding.store(std::exchange(lane.ahead, 0), std::memory_order_relaxed);
         store32(lane.port + CUELIGHT_LANE_PORT_EXPECTED, next_sequence(sequence));
-        // Within a pass the next dispatch is there by the time the very next read is answered. It may be of another pass
-        // than the one before.
-        const uint32_t addrs[] = {poll(number) + CUELIGHT_POLL_DISPATCH + CUELIGHT_DISPATCH_HEAD,
-                                  poll(number) + CUELIGHT_POLL_DISPATCH + CUELIGHT_DISPATCH_PASS};
-        uint64_t words[2];
-        if (!read_all(addrs, 2, words)) return false;
-        const uint64_t head = words[0];
-        if (!head || head & CUELIGHT_DISPATCH_HEAD_FIRST_MASK) return true;
-        lane.pass = words[1] & ~(UINT64_C(0xffff) << 48);
-        return publish(lane, number, head);
+        // Within a pass the next dispatch is there by the time the very next read is answered.
+        uint64_t head;
+        const uint32_t addr = poll(number) + CUELIGHT_POLL_DISPATCH + CUELIGHT_DISPATCH_HEAD;
+        if (!read_all(&addr, 1, &head)) return false;
+        return !head || head & CUELIGHT_DISPATCH_HEAD_FIRST_MASK || publish(lane, number, head);
     }
 
     // Carries the dispatch in the poll head over, with its record if it is the first of its pass.
@@ -297,14 +296,14 @@ class Twin {
         if (!read_all(addrs, 2 + 2 * bitmap_units, words)) return false;
         const uint64_t head = words[0];
         if (!head) return true;
-        lane.pass = words[1] & ~(UINT64_C(0xffff) << 48);
+        lane.passes[buffer_of(head)] = words[1] & ~(UINT64_C(0xffff) << 48);
         if (head & CUELIGHT_DISPATCH_HEAD_FIRST_MASK && !write_record(lane, number, head, words + 2)) return false;
         return publish(lane, number, head);
     }
 
     bool write_record(Lane &lane, uint32_t number, uint64_t head, const uint64_t *bitmap) {
-        const uint32_t buffer = head >> CUELIGHT_DISPATCH_HEAD_BUFFER_BIT & (CUELIGHT_LANE_PORT_RECORD_COUNT - 1);
-        const uint32_t count = std::min<uint32_t>(lane.pass >> CUELIGHT_DISPATCH_PASS_ENTRIES_BIT & 0xff,
+        const uint32_t buffer = buffer_of(head);
+        const uint32_t count = std::min<uint32_t>(lane.passes[buffer] >> CUELIGHT_DISPATCH_PASS_ENTRIES_BIT & 0xff,
                                                   CUELIGHT_RECORD_ENTRY_COUNT);
         uint32_t addrs[2 * CUELIGHT_RECORD_ENTRY_COUNT];
         uint64_t entries[2 * CUELIGHT_RECORD_ENTRY_COUNT];
@@ -332,7 +331,7 @@ class Twin {
         uint8_t *const place = lane.port + CUELIGHT_LANE_PORT_RING +
                                sequence % CUELIGHT_LANE_PORT_RING_COUNT * CUELIGHT_LANE_PORT_RING_STRIDE;
         store64(place + CUELIGHT_DISPATCH_HEAD, head);
-        store64(place + CUELIGHT_DISPATCH_PASS, lane.pass | stamp);
+        store64(place + CUELIGHT_DISPATCH_PASS, lane.passes[buffer_of(head)] | stamp);
         store64(place + CUELIGHT_DISPATCH_RESERVED, 0);
         store64(place + CUELIGHT_DISPATCH_TAIL, stamp);
         cuelight_bell_ring(bell(lane.port + CUELIGHT_LANE_PORT_BELL));
