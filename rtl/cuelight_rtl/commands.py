@@ -175,6 +175,9 @@ def execute_credit(m: Module, hand: Hand) -> None:
                 with m.If(seated["parked"]):
                     m.d.comb += effect.eq(2)
                     hand.strobe(m, "unpark")
+                    with m.If(~seated["decoding"]):
+                        hand.strobe(m, "relist")
+                        hand.relink(m, ListOp.PUSH_FRONT, hand.prefilling_list(owner.tier, owner.group))
                 with m.Else():
                     m.d.comb += effect.eq(3 + seated["credited"])
                     hand.strobe(m, "keep_credit")
@@ -188,7 +191,8 @@ def seated_traits(m: Module, hand: Hand) -> dict[str, Value]:
     m.d.comb += hand.target.eq(owner.group)
     m.d.comb += [seats.seat.eq(seat) for seats in hand.seats]
     return {
-        name: hand.of(hand.seats, name, owner.group).bit_select(seat, 1) for name in ("parked", "parking", "credited")
+        name: hand.of(hand.seats, name, owner.group).bit_select(seat, 1)
+        for name in ("decoding", "parked", "parking", "credited")
     }
 
 

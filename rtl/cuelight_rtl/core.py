@@ -19,6 +19,7 @@ from amaranth.lib.wiring import In, Out
 
 from .commands import execute_command, execute_credit, execute_park, execute_pop, execute_stage_done
 from .commit import CommitPort, report
+from .connect import connect
 from .control import execute_config
 from .encode import lowest
 from .forming import execute_bind, execute_chunk, weigh
@@ -31,6 +32,7 @@ from .regmap import CommitKind, FifoRetireHead, RetireReason
 from .work import (
     begin_step,
     execute_advance,
+    execute_park_seated,
     execute_pause,
     execute_retire_queued,
     execute_retire_seated,
@@ -55,6 +57,7 @@ WORK = {
     Step.SEAT: execute_seat,
     Step.BIND: execute_bind,
     Step.CHUNK: execute_chunk,
+    Step.PARK_SEATED: execute_park_seated,
 }
 
 
@@ -86,7 +89,7 @@ class Core(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         hand = self._hand
-        hand.wire(m)
+        connect(m, hand)
         with m.FSM() as fsm:
             with m.State("SELECT"):
                 self._select(m)

@@ -8,6 +8,7 @@ from .commit import report
 from .encode import lowest
 from .hand import Hand, Job, Step
 from .params import TIERS
+from .queue import ListOp
 from .regmap import CommitKind
 
 __all__ = ["begin_form_step", "execute_bind", "execute_chunk", "prefilling", "weigh"]
@@ -16,15 +17,15 @@ __all__ = ["begin_form_step", "execute_bind", "execute_chunk", "prefilling", "we
 def begin_form_step(m: Module, hand: Hand) -> None:
     group, lists = hand.group, hand.lists
     full = hand.of(hand.passes, "full", hand.room)
-    tier = lowest(m, hand.walk, "walk_tier")
+    prompting = prefilling(hand, group) & hand.on_turn
+    tier = lowest(m, prompting, "tier_on_turn")
     with m.If(hand.of(hand.seats, "unbound_any", group) & hand.budget.may_bind & ~full):
         hand.look_up(m, Step.BIND, "unbound_seat")
-    with m.Elif(hand.walk.any() & ~full):
+    with m.Elif(prompting.any() & ~full):
         m.d.comb += hand.reserve.eq(reserved(hand, tier))
         with m.If(hand.budget.rows_at_hand):
-            m.d.sync += [hand.current.eq(Step.CHUNK), hand.walk_tier.eq(tier)]
-            first = lists.heads[hand.prefilling_list(tier, group)]
-            hand.fetch(m, Mux(hand.cursor_valid, hand.cursor, first))
+            m.d.sync += [hand.current.eq(Step.CHUNK), hand.tier.eq(tier)]
+            hand.fetch(m, lists.heads[hand.prefilling_list(tier, group)])
         with m.Else():
             end_turn(m, hand, tier)
     with m.Else():
@@ -56,8 +57,8 @@ def reserved(hand: Hand, tier: Value) -> Value:
 
 
 def end_turn(m: Module, hand: Hand, tier: Value) -> None:
-    """Goes on with the next tier's prompts."""
-    m.d.sync += [hand.walk.bit_select(tier, 1).eq(0), hand.cursor_valid.eq(0)]
+    """Lets no more prompts of ``tier`` come along."""
+    m.d.sync += hand.on_turn.bit_select(tier, 1).eq(0)
 
 
 def weigh(m: Module, hand: Hand) -> None:
@@ -76,29 +77,20 @@ def execute_bind(m: Module, hand: Hand) -> None:
 
 
 def execute_chunk(m: Module, hand: Hand) -> None:
-    group, owner, work = hand.group, hand.slots.owner, hand.slots.work
-    grain = hand.budget.grain
+    """A chunk of the prompt in hand, the first of its list, if the budgets have room for one."""
+    work, grain = hand.slots.work, hand.budget.grain
     rows, last = Signal(10), Signal()
-    seat = owner.seat[: hand.params.seat_bits]
-    here = hand.prefilling_list(hand.walk_tier, group)
     m.d.comb += [
-        hand.reserve.eq(reserved(hand, hand.walk_tier)),
+        hand.reserve.eq(reserved(hand, hand.tier)),
         last.eq(work.rest <= grain),
         rows.eq(Mux(last, work.rest, grain)),
     ]
-    left_out = Signal()
-    traits = [hand.of(hand.seats, name, group).bit_select(seat, 1) for name in ("marked", "parked", "busy")]
-    m.d.comb += left_out.eq(Cat(traits).any())
-    with m.If(~left_out & (grain == 0)):
-        end_turn(m, hand, hand.walk_tier)
+    with m.If(grain == 0):
+        end_turn(m, hand, hand.tier)
     with m.Else():
-        with m.If(~left_out):
-            hand.strobe(m, "add", "bind")
-            write_chunk(m, hand, rows=rows, last=last)
-        at_tail = hand.slot == hand.lists.tails[here]
-        m.d.sync += [hand.cursor.eq(hand.lists.next), hand.cursor_valid.eq(1)]
-        with m.If(at_tail):
-            end_turn(m, hand, hand.walk_tier)
+        hand.strobe(m, "add", "bind")
+        hand.relink(m, ListOp.UNLINK, hand.prefilling_list(hand.tier, hand.group))
+        write_chunk(m, hand, rows=rows, last=last)
     with m.If(~hand.request.valid):
         m.next = "STEP"
 

@@ -12,21 +12,22 @@ from .regmap import Group
 
 __all__ = ["Seats"]
 
-TRAITS = ("seated", "decoding", "marked", "parked", "parking", "credited", "stepped", "bound")
+TRAITS = ("seated", "decoding", "listed", "marked", "parked", "parking", "credited", "stepped", "bound")
 """What is known of a seat; a bitmap each."""
 
 SET = {
     "turn": {"decoding": 1},
+    "relist": {"listed": 1},
     "mark": {"marked": 1},
     "ask_park": {"parking": 1},
-    "park": {"parked": 1, "parking": 0},
+    "park": {"parked": 1, "parking": 0, "listed": 0},
     "spend_credit": {"credited": 0, "parking": 0},
     "unpark": {"parked": 0},
     "keep_credit": {"credited": 1},
-    "bind": {"bound": 1},
+    "bind": {"bound": 1, "listed": 0},
     "leave": dict.fromkeys(TRAITS, 0),
 }
-"""What each strobe makes of ``seat``; one at a time, but for ``bind``."""
+"""What each strobe makes of ``seat``; one at a time, but for ``bind``, and ``relist`` beside ``unpark``."""
 
 
 class Seats(wiring.Component):
@@ -42,6 +43,7 @@ class Seats(wiring.Component):
     which no entry has bound yet. ``victim`` is the seat that the highest eager tier in ``waiting`` would take.
     ``hungry`` tiers have fewer seats than their minimum; ``welcome`` ones are given a free seat, ``eager``
     ones would be if one more were free.
+    ``listed`` seats are in their tier's prefilling list: no others can bring a chunk.
     ``along`` are those that an entry has bound. ``prompts``: somebody could bring a chunk; ``above``: tiers above all
     those in ``busy``; ``urgent``: one of them could bring a chunk; ``decoders``: for each r, somebody could decode.
     """
@@ -136,6 +138,7 @@ class Seats(wiring.Component):
             m.d.comb += [
                 after["seated"].eq(1),
                 after["decoding"].eq(self.take_decoding),
+                after["listed"].eq(~self.take_decoding),
                 after["credited"].eq(self.take_credited),
                 after["stepped"].eq(self.take_stepped),
             ]
@@ -215,14 +218,10 @@ class Seats(wiring.Component):
                 getattr(self, f"{name}_seat").eq(lowest(m, bitmap, name)),
             ]
         m.d.comb += self.along.eq(self.decoding & self.bound & ~self.parked & sharing)
-        loose, prompts = Signal(seats), Signal(seats)
-        m.d.comb += [
-            loose.eq(self.seated & ~self.parked & ~self.busy),
-            prompts.eq(loose & ~self.decoding & ~self.marked),
-        ]
+        prompts = self.listed & ~self.marked
         prompting = Cat((prompts & of_tier) != 0 for of_tier in tier_seats)
         running = Cat((self.busy & of_tier) != 0 for of_tier in tier_seats)
-        decoders = loose & self.decoding
+        decoders = self.decoding & ~self.parked & ~self.busy
         above = Cat(~running[: tier + 1].any() for tier in range(TIERS))
         m.d.sync += [
             self.prompts.eq(prompts != 0),

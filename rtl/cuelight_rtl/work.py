@@ -6,7 +6,7 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 
 from .commit import report
 from .encode import lowest
-from .forming import begin_form_step, prefilling
+from .forming import begin_form_step
 from .hand import Hand, Job, Step
 from .params import TIERS
 from .queue import ListOp
@@ -16,6 +16,7 @@ from .slots import Life
 __all__ = [
     "begin_step",
     "execute_advance",
+    "execute_park_seated",
     "execute_pause",
     "execute_retire_queued",
     "execute_retire_seated",
@@ -53,7 +54,11 @@ def begin_step(m: Module, hand: Hand) -> None:
     with m.Elif(hand.can_loop.bit_select(group, 1)):
         turn_to(m, hand, Array(hand.loop_room)[group])
         hand.strobe(m, "loop")
-        m.d.sync += [hand.job.eq(Job.LOOP), hand.select.eq(0), hand.advancing.eq(0)]
+        m.d.sync += [
+            hand.job.eq(Job.LOOP),
+            hand.entries_left.eq(Array(pass_.view.count for pass_ in hand.passes)[hand.which]),
+            hand.advancing.eq(0),
+        ]
         report(
             m,
             hand.step,
@@ -65,7 +70,7 @@ def begin_step(m: Module, hand: Hand) -> None:
     with m.Elif(leaving):
         hand.look_up(m, Step.RETIRE_SEATED, "leaving_seat")
     with m.Elif(hand.of(hand.seats, "parking_any", group)):
-        park(m, hand)
+        hand.look_up(m, Step.PARK_SEATED, "parking_seat")
     with m.Elif(hand.can_pause.bit_select(group, 1)):
         hand.look_up(m, Step.PAUSE, "victim_seat")
     with m.Elif(hand.can_seat.bit_select(group, 1)):
@@ -91,9 +96,8 @@ def plan(m: Module, hand: Hand, decode_rows: Value, tiers: Value) -> None:
     hand.strobe(m, "plan")
     m.d.sync += [
         hand.job.eq(Job.FORM),
-        hand.walk.eq(prefilling(hand, group) & tiers),
         hand.tiers.eq(tiers),
-        hand.cursor_valid.eq(0),
+        hand.on_turn.eq(tiers),
     ]
     report(
         m,
@@ -111,40 +115,44 @@ def begin_loop_step(m: Module, hand: Hand) -> None:
     entry = hand.chunks.entry
     with m.If(hand.of(hand.seats, "leaving_any", group) & ~hand.advancing):
         hand.look_up(m, Step.RETIRE_SEATED, "leaving_seat")
-    with m.Elif(hand.select != hand.view("count")):
+    with m.Elif(hand.entries_left != 0):
         m.d.sync += hand.advancing.eq(1)
         seated = hand.of(hand.seats, "seated", group).bit_select(entry.seat[: hand.params.seat_bits], 1)
         with m.If(seated & (entry.rows != 0)):
             m.d.sync += [hand.seat.eq(entry.seat), hand.current.eq(Step.ADVANCE)]
             hand.fetch(m, entry.slot)
         with m.Else():
-            m.d.sync += hand.select.eq(hand.select + 1)
+            m.d.sync += hand.entries_left.eq(hand.entries_left - 1)
     with m.Else():
         hand.strobe(m, "end", "loop_end")
         m.d.sync += hand.job.eq(Job.NONE)
 
 
-def park(m: Module, hand: Hand) -> None:
-    """Parks the lowest parking seat, or uses up its credit; needs no more than the bitmaps."""
-    seat = hand.of(hand.seats, "parking_seat", hand.group)
-    credited = hand.of(hand.seats, "credited", hand.group).bit_select(seat, 1)
-    m.d.comb += [seats.seat.eq(seat) for seats in hand.seats]
+def execute_park_seated(m: Module, hand: Hand) -> None:
+    """Parks a parking seat, or uses up its credit."""
+    group, seat = hand.group, hand.seat[: hand.params.seat_bits]
+    credited = hand.of(hand.seats, "credited", group).bit_select(seat, 1)
     with m.If(credited):
         hand.strobe(m, "spend_credit")
     with m.Else():
         hand.strobe(m, "park")
-    report(m, hand.step, CommitKind.PARKED, lane=hand.group, stage=seat, detail=credited)
+        leave_list(m, hand)
+    report(m, hand.step, CommitKind.PARKED, lane=group, stage=seat, detail=credited)
+
+
+def leave_list(m: Module, hand: Hand) -> None:
+    """Takes the seated request in hand out of its prefilling list, if it is in it."""
+    seat = hand.seat[: hand.params.seat_bits]
+    with m.If(hand.of(hand.seats, "listed", hand.group).bit_select(seat, 1)):
+        hand.relink(m, ListOp.UNLINK, hand.prefilling_list(hand.slots.owner.tier, hand.group))
 
 
 def execute_retire_seated(m: Module, hand: Hand) -> None:
-    group, owner = hand.group, hand.slots.owner
-    seat = hand.seat[: hand.params.seat_bits]
-    decodes = hand.of(hand.seats, "decoding", group).bit_select(seat, 1)
+    group, seat = hand.group, hand.seat[: hand.params.seat_bits]
     finished = hand.of(hand.seats, "finished", group).bit_select(seat, 1)
     resetting = hand.of(hand.seats, "resetting", group)
     hand.strobe(m, "leave")
-    with m.If(~decodes):
-        hand.relink(m, ListOp.UNLINK, hand.prefilling_list(owner.tier, group))
+    leave_list(m, hand)
     reason = Mux(resetting, RetireReason.LANE_LOST, Mux(finished, RetireReason.FINISHED, RetireReason.CANCELLED))
     hand.retire(m, reason, hand.seat)
 
@@ -168,8 +176,10 @@ def execute_advance(m: Module, hand: Hand) -> None:
     ]
     with m.If(complete):
         hand.strobe(m, "turn")
-        hand.relink(m, ListOp.UNLINK, hand.prefilling_list(hand.slots.owner.tier, hand.group))
-    m.d.sync += hand.select.eq(hand.select + 1)
+    with m.Else():
+        hand.strobe(m, "relist")
+        hand.relink(m, ListOp.PUSH_FRONT, hand.prefilling_list(hand.slots.owner.tier, hand.group))
+    m.d.sync += hand.entries_left.eq(hand.entries_left - 1)
     report(
         m,
         hand.step,
@@ -183,12 +193,10 @@ def execute_advance(m: Module, hand: Hand) -> None:
 
 def execute_pause(m: Module, hand: Hand) -> None:
     group, owner, seat = hand.group, hand.slots.owner, hand.seat[: hand.params.seat_bits]
-    traits = {name: hand.of(hand.seats, name, group).bit_select(seat, 1) for name in ("decoding", "parked", "credited")}
-    parked = traits["parked"]
+    parked, credited = (hand.of(hand.seats, name, group).bit_select(seat, 1) for name in ("parked", "credited"))
     hand.strobe(m, "leave")
-    with m.If(~traits["decoding"]):
-        hand.relink(m, ListOp.UNLINK, hand.prefilling_list(owner.tier, group))
-    hand.own(m, life=Mux(parked, Life.PARKED, Life.QUEUED), credited=traits["credited"])
+    leave_list(m, hand)
+    hand.own(m, life=Mux(parked, Life.PARKED, Life.QUEUED), credited=credited)
     with m.If(parked):
         hand.strobe(m, "set_aside")
     with m.Else():
