@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .planning import Plan
 from .slots import Request
-from .tiers import TIERS, Tier
+from .tiers import Tier
 
 __all__ = ["Costs", "Entry", "Forming"]
 
@@ -74,40 +74,29 @@ class Forming:
         self.row_budget = rows - len(counted)
         self.cost_budget = max(0, costs.budget - len(counted) * costs.decode)
         self.entries: list[Entry] = []
-        self.credited: list[Request] = []
-        """Requests credited since the entry before; nothing tells whether the walk has passed them."""
         self._tiers = tiers
-        self._claims = plan.claims
         self._joining = [request for request in plan.decoding if not request.bound]
         self._to_bind = sum(not request.bound for request in counted)
         """How many of them may still join: as many as PLAN counted rows for."""
-        self._turn = (0, 0)
-        """Tier and place in its list from which the next chunk is looked for."""
+        self._over: set[int] = set()
+        """Tiers whose turn is over."""
 
     @property
     def rows(self) -> int:
         return self.decode.bit_count() + sum(entry.rows for entry in self.entries)
 
-    def next_entries(self) -> Iterator[Entry | None]:
-        """Entries of which one must be taken next; None: the pass is complete."""
-        doubtful = [request for requests in self.prefilling for request in requests if request in self.credited]
-        for passed in range(len(doubtful) + 1):
-            yield self._next_entry(doubtful[:passed])
-
-    def _next_entry(self, passed: Sequence[Request]) -> Entry | None:
+    def next_entry(self) -> Entry | None:
+        """What must be taken next; None: the pass is complete."""
         if len(self.entries) == _MAX_ENTRIES:
             return None
-        joiner = next((other for other in self._joining if not other.bound and _comes(other)), None)
+        joiner = next((other for other in self._joining if _joins(other)), None)
         if joiner is not None and self._to_bind:
             assert joiner.seat is not None
             return Entry(joiner, joiner.seat, joiner.start, 0, bind=True, first=False, last=False)
-        turn, place = self._turn
-        for tier in range(turn, TIERS):
-            waiting = self.prefilling[tier][place if tier == turn else 0 :]
-            wanted = (request for request in waiting if _comes(request) and request not in passed)
-            request = next(wanted, None)
-            if request is None:
+        for tier, waiting in enumerate(self.prefilling):
+            if not waiting or tier in self._over:
                 continue
+            request = waiting[0]
             assert request.seat is not None
             rows = self._rows(request, self._at_hand(tier))
             if rows:
@@ -124,9 +113,8 @@ class Forming:
 
     def _at_hand(self, tier: int) -> int:
         """Rows that chunks of a tier may take, those kept for lower tiers left out."""
-        lower = range(tier + 1, TIERS)
-        kept = sum(self._tiers[other].min_rows for other in lower if self._claims[other])
-        return max(0, self.row_budget - kept)
+        below = zip(self._tiers[tier + 1 :], self.prefilling[tier + 1 :], strict=False)
+        return max(0, self.row_budget - sum(setting.min_rows for setting, waiting in below if waiting))
 
     def _rows(self, request: Request, at_hand: int) -> int:
         """Rows that a request gets; 0: none."""
@@ -141,19 +129,19 @@ class Forming:
         return min(fit, request.rows_left)
 
     def take(self, entry: Entry) -> None:
+        request = entry.request
         if entry.rows:
-            tier = entry.request.tier
-            self._turn = tier, self.prefilling[tier].index(entry.request) + 1
+            self._over.update(tier for tier in range(request.tier) if self.prefilling[tier])
+            self.prefilling[request.tier].remove(request)
         else:
             self._to_bind -= 1
             self.decode |= 1 << entry.seat
-        entry.request.bound = True
-        self.credited.clear()
+        request.bound = True
         self.row_budget = max(0, self.row_budget - entry.rows)
         self.cost_budget = max(0, self.cost_budget - entry.rows * self.costs.row(entry.start))
         self.entries.append(entry)
 
 
-def _comes(request: Request) -> bool:
-    """Whether a request in no pass comes along."""
-    return not request.marked and not request.parked
+def _joins(request: Request) -> bool:
+    """Whether a request that decodes joins with an entry."""
+    return not request.bound and not request.marked and not request.parked

@@ -113,8 +113,7 @@ class Group(House):
             if self.loop.over:
                 yield from self._free_steps(self.loop.run)
         elif self.forming is not None:
-            for entry in dict.fromkeys(self.forming.next_entries()):
-                yield self._forming_step(self.forming, entry)
+            yield self._forming_step(self.forming, self.forming.next_entry())
         else:
             yield from self._free_steps(None)
 
@@ -157,7 +156,7 @@ class Group(House):
         numbers = {run.k for run in alive}
         plan = next_plan(requests, self.prefilling, len(self.lanes), numbers, self._turn)
         if plan is None and not self.pipeline and numbers == {0}:
-            plan = second_plan(requests, self.prefilling, alive[0].top)
+            plan = second_plan(self.prefilling, alive[0].top)
         if plan is None:
             return None
         number = self.pass_number + 1 & 0xFFFF_FFFF

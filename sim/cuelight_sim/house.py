@@ -39,7 +39,8 @@ class House:
         self.kv_blocks = 0
         self.kv_free = 0
         self.queues: tuple[deque[Request], ...] = tuple(deque() for _ in range(TIERS))
-        self.prefilling: tuple[list[Request], ...] = tuple([] for _ in range(TIERS))
+        self.prefilling: tuple[deque[Request], ...] = tuple(deque() for _ in range(TIERS))
+        """Of each tier, who prefills, is not parked, and is in no pass."""
         self.seated: dict[int, Request] = {}
         self.parked: list[Request] = []
         """Requests that are parked without a seat."""
@@ -103,6 +104,8 @@ class House:
             request.parking = False
             request.parked = not request.credit
             request.credit = False
+            if request.parked and request.rows_left:
+                self.prefilling[request.tier].remove(request)
 
         return Step(Event(CommitKind.PARKED, self.index, request.seat, detail=request.credit), effect)
 

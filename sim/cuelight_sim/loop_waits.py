@@ -9,7 +9,7 @@ from cuelight_rtl.model import Commit
 
 from .golden import Golden
 from .steps import Divergence
-from .waits import ENTRY, PASSED
+from .waits import ENTRY
 
 __all__ = ["CHANGE", "LOOP", "LoopWaits"]
 
@@ -30,13 +30,11 @@ class _Round:
     """Seats that retired, were paused or parked."""
     joined: set[int] = field(default_factory=set)
     chunks: set[int] = field(default_factory=set)
-    waiting: int = 0
-    """Requests in the prefilling lists when the next pass was planned."""
 
     @property
     def most(self) -> int:
         changes = self.left + len(self.joined | self.chunks)
-        return LOOP + CHANGE * changes + ENTRY * self.entries + PASSED * max(0, self.waiting - len(self.chunks))
+        return LOOP + CHANGE * changes + ENTRY * self.entries
 
 
 class LoopWaits:
@@ -84,8 +82,6 @@ class LoopWaits:
             now.joined.add(commit.stage)
         elif kind in (CommitKind.ADVANCE, CommitKind.CHUNK):
             now.chunks.add(commit.stage)
-        elif kind == CommitKind.PLAN:
-            now.waiting = sum(map(len, self._golden.groups[self._group].prefilling))
         elif kind == CommitKind.FORM:
             self._round = None
             self.seen += 1

@@ -38,8 +38,8 @@ class LoopPoint:
         """A marked request retired when the loop point may have been over already."""
         self._retired: set[int] = set()
         """Ids that retired in it."""
-        self._advanced = 0
-        """Entries done or dropped."""
+        self._pending = list(run.entries)
+        """Entries neither done nor dropped; the last one is next."""
         self._settle()
 
     @property
@@ -87,7 +87,7 @@ class LoopPoint:
         return Step(step.event, effect)
 
     def _next_advance(self) -> Entry | None:
-        pending = self.run.entries[self._advanced :]
+        pending = reversed(self._pending)
         return next((entry for entry in pending if entry.rows and entry.request.id not in self._retired), None)
 
     def _advance(self, entry: Entry) -> Step:
@@ -96,10 +96,10 @@ class LoopPoint:
 
         def effect() -> None:
             self._retiring = False
-            self._advanced = self.run.entries.index(entry) + 1
+            del self._pending[self._pending.index(entry) :]
             request.start += entry.rows
             request.rows_left -= entry.rows
-            if entry.last:
-                self._house.prefilling[request.tier].remove(request)
+            if not entry.last:
+                self._house.prefilling[request.tier].appendleft(request)
 
         return Step(Event(CommitKind.ADVANCE, self._house.index, entry.seat, request.id, detail), effect)

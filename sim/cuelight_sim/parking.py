@@ -48,8 +48,8 @@ def credit(group: Group, request: Request) -> tuple[int, Callable[[], None]]:
 
     def go_on() -> None:
         request.parked = False
-        if group.forming is not None:
-            group.forming.credited.append(request)
+        if request.rows_left:
+            group.prefilling[request.tier].appendleft(request)
 
     def remember() -> None:
         request.credit = True

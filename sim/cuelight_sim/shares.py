@@ -75,14 +75,9 @@ class Shares:
             return
         bound = min((run.top for run in group.alive.values()), default=TIERS)
         second = not group.pipeline and event.stage == 1
-        heads = {}
-        for tier, requests in enumerate(group.prefilling[: bound if second else TIERS]):
-            in_pass = [seat for run in group.alive.values() for seat in range(256) if run.members >> seat & 1]
-            first = next((r for r in requests if not r.parked and not r.marked and r.seat not in in_pass), None)
-            if first is not None:
-                heads[tier] = first, first.rows_left
-        claims = [bool(requests) and (tier < bound or not second) for tier, requests in enumerate(group.prefilling)]
-        minimums = tuple(tier.min_rows * claim for tier, claim in zip(self._golden.tiers, claims, strict=True))
+        lists = enumerate(group.prefilling[: bound if second else TIERS])
+        heads = {tier: (waiting[0], waiting[0].rows_left) for tier, waiting in lists if waiting}
+        minimums = tuple(setting.min_rows * (tier in heads) for tier, setting in enumerate(self._golden.tiers))
         self._due[group.index] = _Due(event.detail & 0xFFFF, heads, minimums)
 
     def _form(self, group: Group, event: Commit) -> None:

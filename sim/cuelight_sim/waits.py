@@ -11,7 +11,7 @@ from .group import Group
 from .lane import Lane
 from .steps import Divergence
 
-__all__ = ["COMMAND", "DISPATCH", "ENTRY", "PASSED", "STEP", "WRITE", "Waits"]
+__all__ = ["COMMAND", "DISPATCH", "ENTRY", "STEP", "WRITE", "Waits"]
 
 COMMAND = 9
 """From the acceptance of a write to its commit."""
@@ -21,8 +21,6 @@ DISPATCH_IN_PIPELINE = 2
 """The same in a pipeline."""
 STEP = 12
 """From one step of the core to the next while any is due."""
-PASSED = 4
-"""More for each request of the prefilling lists that a pass being formed passes over."""
 ENTRY = 2
 """More for each entry of a pass at its loop point that does not advance."""
 WRITE = 5
@@ -136,6 +134,4 @@ class Waits:
 
 
 def _extra(group: Group) -> int:
-    if group.forming is not None:
-        return PASSED * sum(map(len, group.prefilling))
     return ENTRY * len(group.loop.run.entries) if group.loop is not None else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 import pytest
@@ -242,11 +243,11 @@ def chunks(
     credited: Sequence[Request] = (),
 ) -> list[tuple[int, int]]:
     """Slots and rows of the entries that a pass takes."""
-    plan = Plan(0, joining, prefilling, [bool(requests) for requests in prefilling])
+    plan = Plan(0, joining, [deque(requests) for requests in prefilling])
     forming = Forming(plan, 1, 0, rows + len(joining), costs or Costs(), tiers or [Tier() for _ in range(4)])
     for late in credited:
         late.parked = False
-    while (entry := next(forming.next_entries())) is not None:
+    while (entry := forming.next_entry()) is not None:
         forming.take(entry)
     return [(entry.request.slot, entry.rows) for entry in forming.entries]
 
