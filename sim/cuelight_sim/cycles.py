@@ -39,6 +39,8 @@ class Cycles:
     """Second passes at depth 1 and 2."""
     loop_points: tuple[LoopPoint, ...]
     """Loop points of full houses of all seats and of a quarter of them, with few and many changes."""
+    beside_parked: tuple[LoopPoint, ...]
+    """The same of a full house in which a quarter of the seats are parked in the midst of their prompts."""
 
 
 def measure(params: Params) -> Cycles:
@@ -67,6 +69,7 @@ def measure(params: Params) -> Cycles:
         done_beside_loop_point=Lane(params, params.seats, depth=1).inside_beside_loop_point(),
         second_passes=(measure_second_pass(params, depth=1), measure_second_pass(params, depth=2)),
         loop_points=tuple(points),
+        beside_parked=tuple(Lane(params, params.seats, depth=2, parked=params.seats // 4).loop_points()),
     )
 
 

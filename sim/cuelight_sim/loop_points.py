@@ -54,9 +54,11 @@ class Lane:
         LANE.DEPTH of every lane.
     long
         One of so many requests that come after the first houseful has a long prompt; 0: none.
+    parked
+        Requests of group 0 that are parked while their long prompts are read.
     """
 
-    def __init__(self, params: Params, seats: int, depth: int, long: int = 0) -> None:
+    def __init__(self, params: Params, seats: int, depth: int, long: int = 0, parked: int = 0) -> None:
         self._seats = seats
         self._model = model = Model(params)
         model.write(regmap.CONTROL + regmap.Control.STAGE_COUNT, _STAGES)
@@ -66,11 +68,14 @@ class Lane:
         model.run_until_idle()
         for slot in range(params.slots):
             number, group = divmod(slot, params.lanes)
-            rows = _LONG if long and number >= seats and number % long == 0 else _SHORT
+            parks = group == 0 and number < parked
+            rows = _LONG if parks or (long and number >= seats and number % long == 0) else _SHORT
             attributes = PageSchedAttr(automatic=1, rows=rows, group=group)
             model.write(regmap.PAGE + regmap.Page.SCHED_ATTR, attributes.pack(), width=8)
             model.write(regmap.PAGE + regmap.Page.SCHED_CMD, PageSchedCmd(id=1 << 16 | slot).pack(), width=8)
         model.run_until_idle()
+        for number in range(parked):
+            model.write(regmap.PAGE + regmap.Page.PARK, 1 << 16 | number * params.lanes)
         self._oldest = [regmap.Lane.SEQUENCE_RESET] * params.lanes
         self._filling = seats // regmap.Record.ENTRY_COUNT + 2
         """Passes after which all the house decodes."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import pytest
 
 from cuelight_rtl.account import state_bits
@@ -56,6 +58,13 @@ def test_a_loop_point_costs_the_same_however_many_stay(cycles: Cycles) -> None:
         for seats in houses
     )
     assert few == many
+
+
+def test_a_loop_point_costs_the_same_however_many_prompts_are_parked(cycles: Cycles) -> None:
+    seats = max(point.seats for point in cycles.loop_points)
+    without = {astuple(point) for point in cycles.loop_points if point.seats == seats}
+    assert cycles.beside_parked
+    assert {astuple(point) for point in cycles.beside_parked} <= without
 
 
 def test_the_default_configuration_holds_at_most_32_kib() -> None:
