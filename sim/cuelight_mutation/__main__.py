@@ -36,19 +36,18 @@ def main() -> int:
 
 
 def _notice(fault: Fault) -> Iterator[str]:
-    """Which of its proofs and tests notice ``fault``."""
+    """Which of its proofs and benches notice ``fault``."""
     with tempfile.TemporaryDirectory(prefix="cuelight-fault-") as scratch:
         copy = Path(scratch)
-        for folder in ("docs", "host", "kernels", "rtl", "sim", "tests"):
+        for folder in ("host", "rtl", "sim"):
             shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(ROOT / "pyproject.toml", copy)
         plant(fault, copy / "rtl" / "cuelight_rtl")
         for proof in fault.proofs:
             if not _passes(copy, "cuelight_formal", proof):
                 yield f"proof {proof}"
-        for test in fault.tests:
-            if not _passes(copy, "pytest", "-q", "-x", test):
-                yield test
+        for bench in fault.benches:
+            if not _passes(copy, "benches", "--sim", "icarus", "--bench", bench):
+                yield f"bench {bench}"
 
 
 def plant(fault: Fault, folder: Path) -> None:

@@ -21,8 +21,8 @@ class Fault:
         The text that is replaced, which the file must have exactly once, and what stands there instead.
     proofs
         Names of the proofs that are run on it.
-    tests
-        What pytest is told to run on it.
+    benches
+        Names of the cocotb benches that are run on it, on Icarus.
     """
 
     sentence: str
@@ -30,7 +30,7 @@ class Fault:
     old: str
     new: str
     proofs: tuple[str, ...] = ()
-    tests: tuple[str, ...] = ()
+    benches: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -367,5 +367,278 @@ FAULTS = [
         "(yielding[0] | yielding[1] | yielding[2]) & ~self.busy",
         "(yielding[0] | yielding[1] | yielding[2])",
         proofs=("seats",),
+    ),
+    Fault(
+        "A request cancelled in a seat in no pass stays.",
+        "seats.py",
+        "(self.marked | self.finished) & ~self.busy)",
+        "self.finished & ~self.busy)",
+        benches=("cancel",),
+    ),
+    Fault(
+        "A stepped request goes on after it has sampled.",
+        "seats.py",
+        "self.parking | (self.stepped & self.sampled & self.seated)",
+        "self.parking",
+        benches=("automatic",),
+    ),
+    Fault(
+        "A prompt read to its end does not turn to decoding.",
+        "work.py",
+        "complete.eq(work.rest == entry.rows)",
+        "complete.eq(0)",
+        benches=("automatic",),
+    ),
+    Fault(
+        "An unfinished prompt goes to the tail of its list.",
+        "work.py",
+        "hand.relink(m, ListOp.PUSH_FRONT, hand.prefilling_list(hand.slots.owner.tier, hand.group))",
+        "hand.relink(m, ListOp.PUSH, hand.prefilling_list(hand.slots.owner.tier, hand.group))",
+        benches=("policy",),
+    ),
+    Fault(
+        "Each chunk of a prompt is called its first.",
+        "work.py",
+        "hand.work_next.fresh.eq(0)",
+        "hand.work_next.fresh.eq(work.fresh)",
+        benches=("policy",),
+    ),
+    Fault(
+        "Chunks of requests that have just retired advance.",
+        "work.py",
+        "with m.If(seated & (entry.rows != 0)):",
+        "with m.If(entry.rows != 0):",
+        benches=("cancel",),
+    ),
+    Fault(
+        "A prompt that is parked stays in its list.",
+        "work.py",
+        '        hand.strobe(m, "park")\n        leave_list(m, hand)\n',
+        '        hand.strobe(m, "park")\n',
+        benches=("automatic",),
+    ),
+    Fault(
+        "A credit remembered in a seat is used up and parks all the same.",
+        "work.py",
+        '        hand.strobe(m, "spend_credit")',
+        '        hand.strobe(m, "spend_credit", "park")',
+        benches=("automatic",),
+    ),
+    Fault(
+        "A pause forgets a remembered credit.",
+        "work.py",
+        "life=Mux(parked, Life.PARKED, Life.QUEUED), credited=credited)",
+        "life=Mux(parked, Life.PARKED, Life.QUEUED), credited=0)",
+        benches=("policy",),
+    ),
+    Fault(
+        "One that is paused while parked queues again at once.",
+        "work.py",
+        "life=Mux(parked, Life.PARKED, Life.QUEUED)",
+        "life=Life.QUEUED",
+        benches=("policy",),
+    ),
+    Fault(
+        "A paused request goes to the tail of its queue.",
+        "core.py",
+        "hand.relink(m, ListOp.PUSH_FRONT, hand.waiting_list(owner.tier, hand.group))",
+        "hand.relink(m, ListOp.PUSH, hand.waiting_list(owner.tier, hand.group))",
+        benches=("policy",),
+    ),
+    Fault(
+        "Who is reported finished retires as cancelled.",
+        "work.py",
+        "Mux(finished, RetireReason.FINISHED, RetireReason.CANCELLED)",
+        "RetireReason.CANCELLED",
+        benches=("automatic",),
+    ),
+    Fault(
+        "Requests of a group that is reset retire as cancelled.",
+        "work.py",
+        "Mux(resetting, RetireReason.LANE_LOST, Mux(",
+        "Mux(0, RetireReason.LANE_LOST, Mux(",
+        benches=("resets",),
+    ),
+    Fault(
+        "A reset leaves the queues.",
+        "work.py",
+        "        with m.Elif(waiting.any()):\n            m.d.sync += hand.current.eq(Step.RETIRE_QUEUED)",
+        "        with m.Elif(0):\n            m.d.sync += hand.current.eq(Step.RETIRE_QUEUED)",
+        benches=("resets",),
+    ),
+    Fault(
+        "A tier below its minimum does not go first.",
+        "work.py",
+        'Mux(starved.any(), lowest(m, starved, "starved"), lowest(m, welcome, "head_tier"))',
+        'lowest(m, welcome, "head_tier")',
+        benches=("policy",),
+    ),
+    Fault(
+        "A second pass takes along prompts of every tier.",
+        "work.py",
+        'plan(m, hand, Const(0, 1), hand.of(hand.seats, "above", group))',
+        "plan(m, hand, Const(0, 1), Const(-1, TIERS))",
+        benches=("second",),
+    ),
+    Fault(
+        "A reset leaves passes and dispatches as they are.",
+        "control.py",
+        'hand.strobe(m, "reset_begin", "drop")',
+        'hand.strobe(m, "reset_begin")',
+        benches=("resets",),
+    ),
+    Fault(
+        "A group that is not vacant changes its seats.",
+        "control.py",
+        "roomy_seats & vacant",
+        "roomy_seats",
+        benches=("registers",),
+    ),
+    Fault(
+        "STAGE_COUNT changes while requests live.",
+        "control.py",
+        "(value <= hand.params.stages) & all_vacant)",
+        "(value <= hand.params.stages))",
+        benches=("registers",),
+    ),
+    Fault(
+        "A lane's sequence is set while a dispatch is outstanding.",
+        "control.py",
+        "~hand.in_pass.bit_select(group, 1) & ~forming & ~outstanding",
+        "~forming",
+        benches=("registers",),
+    ),
+    Fault(
+        "The last rows of a prompt are not called its last.",
+        "forming.py",
+        "last.eq(work.rest <= grain)",
+        "last.eq(work.rest < grain)",
+        benches=("policy",),
+    ),
+    Fault(
+        "Chunks leave rows to higher tiers, not to lower ones.",
+        "forming.py",
+        "(tier < lower) & busy[lower]",
+        "(tier > lower) & busy[lower]",
+        benches=("policy",),
+    ),
+    Fault(
+        "What stands before a chunk costs nothing.",
+        "forming.py",
+        "c0 + c1 * hand.slots.work.start[10:]",
+        "c0",
+        benches=("policy",),
+    ),
+    Fault(
+        "A prompt stays in its list with its chunk.",
+        "forming.py",
+        "        hand.relink(m, ListOp.UNLINK, hand.prefilling_list(hand.tier, hand.group))\n",
+        "",
+        benches=("policy",),
+    ),
+    Fault(
+        "Every entry tells the lane to bind.",
+        "forming.py",
+        "chunk.bind.eq(~bound)",
+        "chunk.bind.eq(1)",
+        benches=("policy",),
+    ),
+    Fault(
+        "An early credit is not remembered in the queue.",
+        "commands.py",
+        "hand.own(m, credited=1)",
+        "hand.own(m, credited=0)",
+        benches=("automatic",),
+    ),
+    Fault(
+        "PARK from a disabled page is carried out.",
+        "commands.py",
+        "return enabled & (hand.slots.owner.epoch",
+        "return (hand.slots.owner.epoch",
+        benches=("pages",),
+    ),
+    Fault(
+        "A credited request queues at the tail.",
+        "commands.py",
+        "hand.relink(m, ListOp.PUSH_FRONT, hand.waiting_list(owner.tier, owner.group))",
+        "hand.relink(m, ListOp.PUSH, hand.waiting_list(owner.tier, owner.group))",
+        benches=("automatic",),
+    ),
+    Fault(
+        "A prompt credited in its seat stays out of its list.",
+        "commands.py",
+        'with m.If(~seated["decoding"]):',
+        "with m.If(0):",
+        benches=("automatic",),
+    ),
+    Fault(
+        "STAGE_DONE of a stale id stops a manual request.",
+        "commands.py",
+        "with m.If(names_owner(hand) & (owner.life == Life.RUNNING)):",
+        "with m.If(owner.life == Life.RUNNING):",
+        benches=("manual",),
+    ),
+    Fault(
+        "A stale pop frees the head of the retirement FIFO.",
+        "commands.py",
+        "lists.filled[lists.retired] & (hand.request.value == hand.retire_index)",
+        "lists.filled[lists.retired]",
+        benches=("pops",),
+    ),
+    Fault(
+        "A new request keeps the start of the slot's last one.",
+        "commands.py",
+        "hand.work_next.start.eq(attr.start)",
+        "hand.work_next.start.eq(hand.slots.work.start)",
+        benches=("automatic",),
+    ),
+    Fault(
+        "Blocks are taken from the group that was served last.",
+        "commands.py",
+        "                hand.target.eq(attr.group),\n",
+        "",
+        benches=("automatic",),
+    ),
+    Fault(
+        "A pipeline has second passes.",
+        "connect.py",
+        "alone & first.alive & ~second.alive",
+        "first.alive & ~second.alive",
+        benches=("pipeline",),
+    ),
+    Fault(
+        "Passes of a pipeline do not take turns.",
+        "connect.py",
+        "Mux(later.any(), lowest(",
+        "Mux(0, lowest(",
+        benches=("pipeline",),
+    ),
+    Fault(
+        "A lane's reports of finished seats reach all its passes.",
+        "lanes.py",
+        "Mux(now, lane.finish_seats, 0)",
+        "Mux(1, lane.finish_seats, 0)",
+        benches=("second",),
+    ),
+    Fault(
+        "Entries of a record begin a word late.",
+        "record.py",
+        "entry.eq((word - BITMAP_WORDS)[1:])",
+        "entry.eq((word - BITMAP_WORDS + 1)[1:])",
+        benches=("second",),
+    ),
+    Fault(
+        "The last member's report completes nothing.",
+        "dispatch.py",
+        "reported.eq((self.awaited & ~reporting) == 0)",
+        "reported.eq(0)",
+        benches=("completions",),
+    ),
+    Fault(
+        "Pass 0 goes before a second pass.",
+        "dispatch.py",
+        "whose.eq(Mux(second, 0, first + 1))",
+        "whose.eq(Mux(firsts.any(), first + 1, 0))",
+        benches=("second",),
     ),
 ]

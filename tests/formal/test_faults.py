@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import cuelight_rtl
+from benches.run import BENCHES
 from cuelight_formal.proofs import PROOFS
 from cuelight_mutation.__main__ import plant
 from cuelight_mutation.faults import FAULTS, Fault
@@ -20,5 +21,6 @@ def test_it_can_be_planted(fault: Fault, tmp_path: Path) -> None:
     plant(fault, tmp_path)
     compile((tmp_path / fault.file).read_text(), fault.file, "exec")
     assert (tmp_path / fault.file).read_text() != (source / fault.file).read_text()
-    assert fault.proofs or fault.tests
+    assert fault.proofs or fault.benches
     assert set(fault.proofs) <= {proof.name for proof in PROOFS}
+    assert set(fault.benches) <= set(BENCHES)
