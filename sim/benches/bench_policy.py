@@ -274,7 +274,7 @@ async def a_loop_point_goes_in_its_order(it: Bench) -> None:
     )
     seen = [(event.kind, event.id if event.kind not in _PASS_KINDS else 0) for event in it.seen(*steps)]
     assert seen[:2] == [(CommitKind.RETIRE, finishes), (CommitKind.RETIRE, cancelled)]
-    assert seen[2:4] == [(CommitKind.ADVANCE, prompt) for prompt in prompts]
+    assert seen[2:4] == [(CommitKind.ADVANCE, prompt) for prompt in reversed(prompts)]
     assert seen[4:9] == [
         (CommitKind.PARKED, 0),
         (CommitKind.SEAT, high[0]),
@@ -291,7 +291,7 @@ _PASS_KINDS = (CommitKind.PARKED, CommitKind.PLAN, CommitKind.FORM)
 
 
 @bench
-async def planned_requests_that_leave_are_left_out(it: Bench) -> None:
+async def requests_that_leave_or_park_are_left_out(it: Bench) -> None:
     host, lane = Host(it), Lane(it)
     await house(it, 4, 0)
     await lane.head()
@@ -308,9 +308,58 @@ async def planned_requests_that_leave_are_left_out(it: Bench) -> None:
 
 
 @bench
-async def a_pass_comes_to_nothing_if_everybody_leaves_while_it_is_formed(it: Bench) -> None:
-    host = Host(it)
+async def a_prompt_parked_while_it_is_read_comes_back_to_the_front_when_credited(it: Bench) -> None:
+    host, lane = Host(it), Lane(it)
+    first = await host.join(rows=600)
+    await lane.head()
+    second, third = await host.join(rows=600), await host.join(rows=100)
+    await host.park(first)
+    await host.park(second)
+    await lane.serve_pass()
+    await it.expect(CommitKind.ADVANCE, id=first)
+    await it.expect(CommitKind.PARKED, stage=0)
+    await it.expect(CommitKind.CHUNK, id=third, detail=chunk(0, 100, first=True, last=True))
+    await it.expect(CommitKind.FORM, stage=1)
+    await host.credit(second)
+    await host.credit(first)
+    await lane.serve_pass()
+    await it.expect(CommitKind.CHUNK, id=first, detail=chunk(256, 128))
+    await it.expect(CommitKind.CHUNK, id=second, detail=chunk(0, 64, first=True))
+    await it.expect(CommitKind.FORM, stage=2)
+
+
+@bench
+async def a_pass_comes_to_nothing_if_its_only_row_is_cancelled_before_it_is_bound(it: Bench) -> None:
+    host, lane = Host(it), Lane(it)
+    await set_group(it, 0, SEATS, 1)
     empty = 0
+    for cycles in range(24):
+        low = await host.join(rows=1, tier=2, stepped=1)
+        await lane.serve_pass()
+        await it.expect(CommitKind.PARKED, stage=0)
+        high = await host.join(rows=1, tier=0)
+        await it.expect(CommitKind.PAUSE, id=low, detail=2 | 1 << 8)
+        await lane.serve_pass(finished=1)
+        await it.expect(CommitKind.RETIRE, id=high)
+        await it.rest()
+        it.seen()
+        it.bus.pause = (0,)
+        await host.credit(low)
+        await it.run(cycles)
+        await host.cancel(low)
+        it.bus.pause = (0, 1, 3)
+        await it.rest()
+        empty += any(not event.detail for event in it.seen(CommitKind.FORM))
+        while it.golden.groups[0].seated:
+            await lane.serve()
+            await it.rest()
+    assert empty
+
+
+@bench
+async def a_prompt_that_is_cancelled_while_its_pass_is_formed_comes_along_once_more(it: Bench) -> None:
+    host, lane = Host(it), Lane(it)
+    along = 0
     for cycles in range(24):
         request = await host.offer()
         await host.attributes(rows=5)
@@ -320,11 +369,12 @@ async def a_pass_comes_to_nothing_if_everybody_leaves_while_it_is_formed(it: Ben
         await host.cancel(request)
         it.bus.pause = (0, 1, 3)
         await it.rest()
-        empty += any(not event.detail for event in it.seen(CommitKind.FORM))
+        kinds = [event.kind for event in it.seen(CommitKind.PLAN, CommitKind.CANCEL, CommitKind.CHUNK)]
+        along += kinds == [CommitKind.PLAN, CommitKind.CANCEL, CommitKind.CHUNK]
         while it.golden.groups[0].seated:
-            await Lane(it).serve()
+            await lane.serve()
             await it.rest()
-    assert empty
+    assert along
 
 
 @bench
