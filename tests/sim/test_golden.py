@@ -192,6 +192,70 @@ def test_a_seated_request_parks_before_the_next_pass(script: Script) -> None:
     script.form(rows=8)
 
 
+def test_a_credited_prompt_goes_first_of_its_tier(script: Script) -> None:
+    for slot in (0, 1):
+        script.admit(rows=8, slot=slot)
+        script.seat(slot)
+    name(script, CommitKind.PARK, 2, 0x1_0001)
+    script.commit(CORE, CommitKind.PARKED, stage=1)
+    name(script, CommitKind.CREDIT, 2, 0x1_0001)
+    script.plan()
+    with pytest.raises(Divergence, match=r"legal now: CHUNK\(lane=0, stage=1"):
+        chunk(script, 0, 8, flags=3)
+    chunk(script, 1, 8, flags=3)
+    chunk(script, 0, 8, flags=3)
+
+
+def test_a_parked_prompt_is_no_reason_for_a_pass(script: Script) -> None:
+    script.admit(rows=8)
+    script.seat()
+    name(script, CommitKind.PARK, 2)
+    script.commit(CORE, CommitKind.PARKED, stage=0)
+    script.golden.check_rest()
+    name(script, CommitKind.CREDIT, 2)
+    with pytest.raises(Divergence, match="due is PLAN"):
+        script.golden.check_rest()
+
+
+def test_a_prompt_cancelled_while_its_pass_is_formed_comes_along(script: Script) -> None:
+    script.admit(rows=8)
+    script.seat()
+    script.plan()
+    script.write(COMMAND, PageSchedCmd(stage=0xFFFF_FFFF, id=0x1_0000).pack())
+    script.commit(CORE, CommitKind.CANCEL, stage=2, id=0x1_0000)
+    with pytest.raises(Divergence, match="legal now: CHUNK"):
+        script.commit(CORE, CommitKind.FORM, id=1)
+    chunk(script, 0, 8, flags=3)
+
+
+def test_unfinished_prompts_advance_last_first_and_stay_in_order(script: Script) -> None:
+    script.configure(regmap.CONTROL + regmap.Control.STAGE_COUNT, 4)
+    script.configure(regmap.GROUP + regmap.Group.COST, 24)
+    script.configure(regmap.GROUP + regmap.Group.COST_CHUNK, 1)
+    for slot in range(3):
+        script.admit(rows=100, slot=slot)
+        script.seat(slot)
+    script.plan()
+    chunk(script, 0, 16, flags=2)
+    chunk(script, 1, 8, flags=2)
+    script.commit(CORE, CommitKind.FORM, stage=2, id=1, detail=24)
+    for sequence, stage, flags, cycles in ((1, 1, 1, 40), (2, 2, 2, 10)):
+        script.dispatch(sequence, stage, rows=24, flags=flags, cycles=cycles)
+        script.complete(sequence, stage)
+    script.commit(CORE, CommitKind.LOOP_POINT, id=1)
+    with pytest.raises(Divergence, match=r"legal now: ADVANCE\(lane=0, stage=1"):
+        script.commit(CORE, CommitKind.ADVANCE, stage=0, id=0x1_0000, detail=16)
+    script.commit(CORE, CommitKind.ADVANCE, stage=1, id=0x1_0001, detail=8)
+    script.commit(CORE, CommitKind.ADVANCE, stage=0, id=0x1_0000, detail=16)
+    assert [request.slot for request in script.golden.groups[0].prefilling[0]] == [0, 1, 2]
+
+
+def chunk(script: Script, seat: int, rows: int, flags: int, start: int = 0) -> None:
+    """Shows the CHUNK of the request in slot and seat ``seat``."""
+    detail = start | rows << 20 | flags << 30
+    script.commit(CORE, CommitKind.CHUNK, stage=seat, id=1 << 16 | seat, detail=detail)
+
+
 def test_park_and_credit_of_others_are_ignored_and_counted(script: Script) -> None:
     name(script, CommitKind.PARK, 0, 0x5_0005)
     name(script, CommitKind.CREDIT, 0)
@@ -268,6 +332,23 @@ def test_chunks_stay_within_the_cost_budget_but_a_pass_has_one_at_least() -> Non
     lists = [[request(0, 0, 0, start=3 << 10)], [request(1, 1, 1)], [], []]
     assert chunks(lists, costs=Costs(1000, c0=5, c1=10)) == [(0, 16), (1, 64)]
     assert chunks(lists, costs=Costs(100, c0=5, c1=10)) == [(0, 8)]
+
+
+@pytest.mark.parametrize(("credited", "taken"), [(0, [3, 0, 4]), (2, [3, 4])])
+def test_a_prompt_credited_while_a_pass_is_formed_comes_along_unless_its_tiers_turn_is_over(
+    credited: int, taken: list[int]
+) -> None:
+    dear = request(2, 2, 2, start=5 << 10)
+    lists = [deque(requests) for requests in ([], [], [dear], [request(3, 3, 3, rows=8), request(4, 3, 4, rows=8)])]
+    plan = Plan(0, [request(9, 3, 9, rows=0)], lists)
+    forming = Forming(plan, 1, 0, 256, Costs(100, c0=1, c1=10), [Tier() for _ in range(4)])
+    entry = forming.next_entry()
+    assert entry is not None
+    forming.take(entry)
+    lists[credited].appendleft(request(credited, credited, 5, rows=8))
+    while (entry := forming.next_entry()) is not None:
+        forming.take(entry)
+    assert [entry.request.slot for entry in forming.entries] == taken
 
 
 def test_decoding_seats_that_plan_counted_are_bound_first() -> None:

@@ -10,6 +10,7 @@ from cuelight import regmap
 from cuelight.regmap import CommitKind, PageReqStatus, PageSchedAttr
 from cuelight_rtl.params import Params
 from cuelight_sim.slots import SlotState
+from cuelight_sim.steps import Event
 
 from .host import CANCEL, KV_BLOCKS, Host
 
@@ -74,3 +75,86 @@ def test_16_staggered_arrivals_share_one_pass_after_two(rows: int) -> None:
     host.lockstep.rest()
     assert group.pass_number == 3
     assert group.alive[0].decode == (1 << 16) - 1
+
+
+def set_budget(host: Host, cost: int) -> None:
+    """Lets the chunks of a pass of group 0 have so many rows."""
+    host.set_group(host.golden.groups[0], regmap.Group.COST, cost)
+    host.set_group(host.golden.groups[0], regmap.Group.COST_CHUNK, 1)
+
+
+def loop_cycles(parked: int) -> list[int]:
+    """Cycles from LOOP_POINT to FORM of passes that four prompts share, so many others being parked meanwhile."""
+    host = Host(Params())
+    group = host.golden.groups[0]
+    set_budget(host, 64 + 32 + 16 + 8)
+    staying = [host.admit(PageSchedAttr(automatic=1, rows=1000)) for _ in range(parked)]
+    for _ in range(2):
+        host.finish_pass(group)
+    for request_id in staying:
+        host.park(request_id)
+    host.finish_pass(group)
+    assert [request.parked for request in group.seated.values()] == [True] * parked
+    going = {host.admit(PageSchedAttr(automatic=1, rows=400)) for _ in range(4)}
+    host.finish_pass(group)
+    began, cycles = 0, []
+
+    def note(event: Event) -> None:
+        nonlocal began
+        if event.kind == CommitKind.LOOP_POINT:
+            began = host.golden.cycle
+        elif event.kind == CommitKind.FORM:
+            cycles.append(host.golden.cycle - began)
+
+    host.lockstep.observe = note
+    while not all(request.decoding for request in group.seated.values() if request.id in going):
+        host.finish_pass(group)
+    for request_id in reversed(staying):
+        host.credit(request_id)
+    host.finish_pass(group)
+    assert [entry.request.id for entry in group.alive[0].entries] == staying[:4]
+    assert [request.id for request in group.prefilling[0]] == staying[4:]
+    return cycles[:-1]
+
+
+def test_parked_prompts_cost_a_pass_nothing_and_come_back_to_the_front() -> None:
+    alone = loop_cycles(0)
+    assert len(alone) > 4
+    assert loop_cycles(40) == alone
+
+
+def pipeline() -> Host:
+    """Both lanes in one pipeline, and stages for each."""
+    host = Host(Params(slots=64, seats=16, lanes=2, stages=8))
+    host.set_lane(1, regmap.Lane.FIRST_STAGE, 4)
+    host.set_lane(0, regmap.Lane.PIPELINE, 2)
+    return host
+
+
+def test_passes_of_a_pipeline_bring_chunks_of_different_prompts_at_the_same_time() -> None:
+    host = pipeline()
+    group = host.golden.groups[0]
+    set_budget(host, 16 + 8)
+    requests = [host.admit(PageSchedAttr(automatic=1, rows=100)) for _ in range(6)]
+    begun: list[int] = []
+    together = 0
+    while not all(request.decoding for request in group.seated.values()):
+        host.lockstep.rest()
+        passes = [[entry.request.id for entry in run.entries if entry.rows] for run in group.alive.values()]
+        together += len(passes) == 2 and all(passes)
+        waiting = [request.id for request in group.prefilling[0]]
+        assert waiting == sorted(waiting)
+        begun += [request for members in passes for request in members if request not in begun]
+        host.complete(next(lane for lane in group.lanes if lane.dispatches))
+    assert begun == requests
+    assert together > 50
+
+
+def test_a_prompt_in_one_pass_of_a_pipeline_claims_no_rows_of_another() -> None:
+    host = pipeline()
+    group = host.golden.groups[0]
+    host.set_tier(3, regmap.Tier.MIN_ROWS, 200)
+    for tier in (3, 0):
+        host.admit(PageSchedAttr(automatic=1, tier=tier, rows=3000))
+        host.lockstep.rest()
+    assert [[entry.rows for entry in run.entries] for run in group.alive.values()] == [[256], [256]]
