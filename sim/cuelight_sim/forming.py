@@ -85,6 +85,11 @@ class Forming:
     def rows(self) -> int:
         return self.decode.bit_count() + sum(entry.rows for entry in self.entries)
 
+    @property
+    def turns(self) -> int:
+        """Tiers whose turn may end yet."""
+        return sum(bool(waiting) and tier not in self._over for tier, waiting in enumerate(self.prefilling))
+
     def next_entry(self) -> Entry | None:
         """What must be taken next; None: the pass is complete."""
         if len(self.entries) == _MAX_ENTRIES:

@@ -11,7 +11,7 @@ from .group import Group
 from .lane import Lane
 from .steps import Divergence
 
-__all__ = ["COMMAND", "DISPATCH", "ENTRY", "STEP", "WRITE", "Waits"]
+__all__ = ["COMMAND", "DISPATCH", "ENTRY", "STEP", "TURN", "WRITE", "Waits"]
 
 COMMAND = 9
 """From the acceptance of a write to its commit."""
@@ -21,6 +21,8 @@ DISPATCH_IN_PIPELINE = 2
 """The same in a pipeline."""
 STEP = 12
 """From one step of the core to the next while any is due."""
+TURN = 4
+"""More for each tier whose turn ends while a pass is formed."""
 ENTRY = 2
 """More for each entry of a pass at its loop point that does not advance."""
 WRITE = 5
@@ -134,4 +136,6 @@ class Waits:
 
 
 def _extra(group: Group) -> int:
+    if group.forming is not None:
+        return TURN * group.forming.turns
     return ENTRY * len(group.loop.run.entries) if group.loop is not None else 0
