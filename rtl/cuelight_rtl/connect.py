@@ -160,7 +160,7 @@ def connect_pass(m: Module, hand: Hand, room: int) -> None:
         pass_.finish.eq(walker.done),
         pass_.finish_seats.eq(hand.lanes.finish_seats[room]),
         walker.stage_count.eq(hand.core.stage_count),
-        walker.start.eq(pass_.form & (pass_.view.rows != 0)),
+        walker.start.eq(pass_.form),
         walker.binds.eq(pass_.binds),
         walker.samples.eq(pass_.view.samples),
         walker.loop.eq(pass_.loop),

@@ -170,7 +170,7 @@ class Pass(wiring.Component):
             with m.If(decodes | self.chunk.last):
                 m.d.sync += [sampled.eq(sampled | one), view.samples.eq(1)]
         with m.If(self.form):
-            m.d.sync += self.alive.eq(view.rows != 0)
+            m.d.sync += self.alive.eq(1)
         with m.If(self.finish):
             m.d.sync += finished.eq(finished | (self.finish_seats & view.members))
         with m.If(self.loop):

@@ -207,7 +207,7 @@ class Seats(wiring.Component):
             "free": ~self.seated & below_limit,
             "leaving": self.seated & Mux(self.resetting, everyone, (self.marked | self.finished) & ~self.busy),
             "parking": self.parking & ~self.busy,
-            "unbound": self.decoding & ~self.bound & ~self.parked & ~self.marked & sharing,
+            "unbound": self.decoding & ~self.bound & ~self.parked & sharing,
             "victim": (yielding[0] | yielding[1] | yielding[2]) & ~self.busy,
         }
         for name, value in sets.items():
@@ -218,13 +218,12 @@ class Seats(wiring.Component):
                 getattr(self, f"{name}_seat").eq(lowest(m, bitmap, name)),
             ]
         m.d.comb += self.along.eq(self.decoding & self.bound & ~self.parked & sharing)
-        prompts = self.listed & ~self.marked
-        prompting = Cat((prompts & of_tier) != 0 for of_tier in tier_seats)
+        prompting = Cat((self.listed & of_tier) != 0 for of_tier in tier_seats)
         running = Cat((self.busy & of_tier) != 0 for of_tier in tier_seats)
         decoders = self.decoding & ~self.parked & ~self.busy
         above = Cat(~running[: tier + 1].any() for tier in range(TIERS))
         m.d.sync += [
-            self.prompts.eq(prompts != 0),
+            self.prompts.eq(self.listed != 0),
             self.above.eq(above),
             self.urgent.eq((prompting & above) != 0),
             self.decoders.eq(Cat(decoders[share :: self._longest].any() for share in range(self._longest))),

@@ -327,13 +327,6 @@ FAULTS = [
         proofs=("passes",),
     ),
     Fault(
-        "A pass without rows comes alive.",
-        "passes.py",
-        "self.alive.eq(view.rows != 0)",
-        "self.alive.eq(1)",
-        proofs=("passes",),
-    ),
-    Fault(
         "Rows of a chunk are not taken off.",
         "budget.py",
         "rows.eq(rows - self.add_rows), ",
