@@ -112,12 +112,14 @@ async def minimum_seats_protect_from_a_pause(it: Bench) -> None:
 
 
 @bench
-async def a_pause_keeps_credit_and_progress(it: Bench) -> None:
+async def a_pause_keeps_blocks_progress_and_a_remembered_credit(it: Bench) -> None:
     host, lane = Host(it), Lane(it)
     kv_free = regmap.GROUP + regmap.Group.KV_FREE
     await set_group(it, 0, regmap.Group.KV_BLOCKS, 20)
     await set_group(it, 0, SEATS, 1)
     low = await host.join(rows=600, tier=2, kv_blocks=12)
+    await host.credit(low)
+    await it.expect(CommitKind.CREDIT, id=low, stage=3)
     await lane.head()
     high = await host.join(rows=1, tier=1, kv_blocks=3)
     await lane.serve_pass()
@@ -128,6 +130,10 @@ async def a_pause_keeps_credit_and_progress(it: Bench) -> None:
     await it.expect(CommitKind.SEAT, id=low, detail=2)
     await it.expect(CommitKind.CHUNK, id=low, detail=chunk(256, 256))
     assert await it.read32(kv_free) == 8
+    await host.park(low)
+    await it.expect(CommitKind.PARK, id=low, stage=2)
+    await lane.serve_pass()
+    await it.expect(CommitKind.PARKED, stage=0, detail=1)
 
 
 @bench
