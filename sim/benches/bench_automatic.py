@@ -126,6 +126,33 @@ async def parked_and_credited_in_the_queue(it: Bench) -> None:
 
 
 @bench
+async def a_credited_request_goes_before_those_that_came_later(it: Bench) -> None:
+    host, lane = Host(it), Lane(it)
+    await set_group(it, 0, regmap.Group.SEATS, 1)
+    await host.join(rows=1)
+    first, second = await host.join(rows=1), await host.join(rows=1)
+    await host.park(first)
+    await host.credit(first)
+    for request in (first, second):
+        await lane.serve_pass(finished=1)
+        await it.expect(CommitKind.SEAT, id=request)
+
+
+@bench
+async def park_and_credit_from_a_disabled_page_are_ignored(it: Bench) -> None:
+    host, stranger = Host(it), Host(it, page=1)
+    await set_group(it, 0, regmap.Group.SEATS, 1)
+    await host.join(rows=1)
+    request = await host.join(rows=1)
+    await stranger.park(request)
+    await it.expect(CommitKind.PARK, id=request, stage=0, detail=1)
+    await host.park(request)
+    await stranger.credit(request)
+    await it.expect(CommitKind.CREDIT, id=request, stage=0, detail=1)
+    assert await occupancy(it) == GroupOccupancy(seated=1)
+
+
+@bench
 async def an_early_credit_is_remembered_once(it: Bench) -> None:
     host, lane = Host(it), Lane(it)
     await set_group(it, 0, regmap.Group.SEATS, 1)

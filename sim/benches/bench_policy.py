@@ -172,6 +172,12 @@ async def chunks_share_the_row_budget_with_decode_rows(it: Bench) -> None:
 
 
 @bench
+async def a_prompt_that_takes_the_whole_budget_is_complete(it: Bench) -> None:
+    prompt = await Host(it).join(rows=256)
+    await it.expect(CommitKind.CHUNK, id=prompt, detail=chunk(0, 256, first=True, last=True))
+
+
+@bench
 async def chunks_go_by_tier_then_by_queue_and_leave_minimum_rows(it: Bench) -> None:
     host, lane = Host(it), Lane(it)
     await set_group(it, 0, ROWS, 64)

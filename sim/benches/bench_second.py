@@ -155,7 +155,7 @@ async def it_takes_along_only_tiers_above_all_members_of_pass_0(it: Bench) -> No
     _, (high,) = await decoding(it, tier=MIDDLE)
     await host.join(rows=300, tier=LOW)
     assert await planned(it) == []
-    first, second = await host.join(rows=300, tier=VIP), await host.join(rows=5, tier=VIP)
+    first, second = await host.join(rows=5, tier=VIP), await host.join(rows=5, tier=VIP)
     await it.rest()
     assert {event.id for event in it.seen(CommitKind.CHUNK)} <= {first, second}
     assert high not in (first, second)

@@ -485,21 +485,21 @@ FAULTS = [
         "control.py",
         "roomy_seats & vacant",
         "roomy_seats",
-        benches=("registers",),
+        benches=("rejects",),
     ),
     Fault(
         "STAGE_COUNT changes while requests live.",
         "control.py",
         "(value <= hand.params.stages) & all_vacant)",
         "(value <= hand.params.stages))",
-        benches=("registers",),
+        benches=("rejects",),
     ),
     Fault(
         "A lane's sequence is set while a dispatch is outstanding.",
         "control.py",
         "~hand.in_pass.bit_select(group, 1) & ~forming & ~outstanding",
         "~forming",
-        benches=("registers",),
+        benches=("rejects",),
     ),
     Fault(
         "The last rows of a prompt are not called its last.",
@@ -548,7 +548,7 @@ FAULTS = [
         "commands.py",
         "return enabled & (hand.slots.owner.epoch",
         "return (hand.slots.owner.epoch",
-        benches=("pages",),
+        benches=("automatic",),
     ),
     Fault(
         "A credited request queues at the tail.",
@@ -562,7 +562,7 @@ FAULTS = [
         "commands.py",
         'with m.If(~seated["decoding"]):',
         "with m.If(0):",
-        benches=("automatic",),
+        benches=("policy",),
     ),
     Fault(
         "STAGE_DONE of a stale id stops a manual request.",

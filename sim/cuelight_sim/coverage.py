@@ -173,10 +173,7 @@ class Coverage:
 
     def _observe_form(self, event: Event, golden: Golden) -> None:
         group = golden.groups[event.lane]
-        run = next((run for run in group.alive.values() if run.number == event.id), None)
-        if run is None:
-            self.note("pass that came to nothing")
-            return
+        run = next(run for run in group.alive.values() if run.number == event.id)
         if run.decode:
             self.note("pass of chunks and decode rows" if run.entries else "pass of decode rows only")
         if not run.samples:

@@ -46,7 +46,7 @@ class Entry:
 class Forming:
     """A pass while it is formed.
 
-    Settings and marks count as they stand when an entry is taken.
+    Settings count as they stand when an entry is taken.
 
     Parameters
     ----------
@@ -149,4 +149,4 @@ class Forming:
 
 def _joins(request: Request) -> bool:
     """Whether a request that decodes joins with an entry."""
-    return not request.bound and not request.marked and not request.parked
+    return not request.bound and not request.parked

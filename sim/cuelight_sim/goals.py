@@ -43,7 +43,6 @@ def goals(sizes: Sizes) -> list[str]:
         "pass that does not sample",
         "pass of 16 entries",
         "pass at the end of its row budget",
-        "pass that came to nothing",
         "finished seat outside the pass",
         "finished words in several writes",
         "finished words in a wrong entry",

@@ -92,7 +92,7 @@ class Watch:
                 self._retire(group, event)
             case CommitKind.PLAN:
                 self._plan(group, event.stage)
-            case CommitKind.FORM if event.detail:
+            case CommitKind.FORM:
                 self._form(group, event)
             case CommitKind.PARKED:
                 self._check_free(group, self.seats[group][event.stage])
