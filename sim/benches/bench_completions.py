@@ -52,6 +52,22 @@ async def the_younger_of_two_dispatches_waits_for_the_older(it: Bench) -> None:
 
 
 @bench
+async def finished_words_wait_for_the_completion_of_their_own_lane(it: Bench) -> None:
+    host, lanes = Host(it), (Lane(it, 0), Lane(it, 1))
+    requests = [await host.join(rows=1, group=lane.number) for lane in lanes]
+    head = await lanes[1].take()
+    while not head.last:
+        await lanes[1].done(head.sequence)
+        head = await lanes[1].take()
+    await lanes[1].finish(head.sequence, 0b1)
+    await lanes[0].serve_pass()
+    await it.rest()
+    assert not it.seen(CommitKind.RETIRE)
+    await lanes[1].done(head.sequence)
+    await it.expect(CommitKind.RETIRE, id=requests[1], stage=RetireReason.FINISHED)
+
+
+@bench
 async def a_completion_may_come_before_its_dispatch_was_taken(it: Bench) -> None:
     lane = Lane(it)
     await Host(it).join(rows=1)

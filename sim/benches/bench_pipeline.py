@@ -161,7 +161,7 @@ async def two_passes(it: Bench, first_stage: int = 3) -> tuple[Lane, Lane, list[
     front, back = await pipeline(it, first_stage)
     requests = []
     for k in (0, 1):
-        requests.append(await Host(it).join(rows=5))
+        requests.append(await Host(it).join(rows=5, tier=1))
         await it.expect(CommitKind.PLAN, stage=k, detail=plan(0, lanes=2))
         await it.expect(CommitKind.CHUNK, id=requests[k], stage=k)
     await it.rest()

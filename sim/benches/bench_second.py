@@ -13,6 +13,7 @@ from .lane import Lane
 SEATS = regmap.Group.SEATS
 BITMAP = regmap.Poll.RECORD + regmap.Record.BITMAP
 ENTRY = regmap.Poll.RECORD + regmap.Record.ENTRY
+ENTRY_ROWS = ENTRY + regmap.Entry.ROWS
 VIP, MIDDLE, LOW = 0, 1, 2
 
 
@@ -79,6 +80,7 @@ async def each_pass_has_its_record_and_the_window_shows_the_heads(it: Bench) -> 
         assert (head.buffer, head.first) == (buffer, 1)
         assert await it.read32(lane.poll(BITMAP)) == 0
         assert await it.read32(lane.poll(ENTRY)) == vip
+        assert await it.read32(lane.poll(ENTRY_ROWS)) == (256, 24)[buffer - 2]
         await served(lane, 1 + rest)
 
 

@@ -607,11 +607,11 @@ FAULTS = [
         benches=("pipeline",),
     ),
     Fault(
-        "A lane's reports of finished seats reach all its passes.",
+        "Seats that a lane is about to report finished leave with another lane's pass.",
         "lanes.py",
         "Mux(now, lane.finish_seats, 0)",
         "Mux(1, lane.finish_seats, 0)",
-        benches=("second",),
+        benches=("completions",),
     ),
     Fault(
         "Entries of a record begin a word late.",
