@@ -38,7 +38,8 @@ regs: $(READY) ## generate what follows from rtl/cuelight.rdl
 
 docs: $(READY) ## the register reference as HTML, in build/registers/, and the guides' pictures
 	@cd rtl && ../$(BIN)/python -m regs --html ../build/registers
-	@cd docs && ../$(BIN)/python -m draw
+	@SIM=verilator PYTHON=$(BIN)/python sim/benches/prepare.sh
+	@cd docs && PYTHONPATH=../sim ../$(BIN)/python -m draw
 
 bench-rtl: $(READY) ## exact cycle counts of the RTL, and the account of its state
 	@$(BIN)/python bench/rtl.py

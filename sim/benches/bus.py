@@ -14,7 +14,7 @@ from cocotb.triggers import Lock, RisingEdge, Timer
 from cuelight_rtl.commit import FIELDS
 from cuelight_rtl.model import NS_PER_CYCLE, Commit
 
-__all__ = ["Bus", "CommitMonitor"]
+__all__ = ["Bus", "CommitMonitor", "unpack"]
 
 
 class CommitMonitor:
@@ -60,10 +60,11 @@ class CommitMonitor:
             valid = int(self._dut.commit_valid.value)
             for port, packed in enumerate(self._ports):
                 if valid >> port & 1:
-                    self.commits.append(_unpack(self.cycle, port, int(packed.value)))
+                    self.commits.append(unpack(self.cycle, port, int(packed.value)))
 
 
-def _unpack(cycle: int, port: int, packed: int) -> Commit:
+def unpack(cycle: int, port: int, packed: int) -> Commit:
+    """The commit that `benches.top` shows as a packed word on a port."""
     values = []
     for width in FIELDS.values():
         values.append(packed & (1 << width) - 1)

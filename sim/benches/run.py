@@ -38,6 +38,7 @@ BENCHES: dict[str, Params] = {
     "stalls": SMALL,
     "manual": SMALL,
     "pops": SMALL,
+    "pictures": SMALL,
     "policy": SMALL,
     "second": SMALL,
     "pipeline": SMALL,

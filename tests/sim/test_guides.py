@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cuelight.regmap import CommitKind
+from draw.draw_waveforms import TITLES
 from draw.loop_point import run
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +29,12 @@ SAID = {
     ("policy", 0): r"seed 1: 142 pauses.* 3\.5 s\nseed 2: 96 .* 5\.5 s\nseed 3: 153 .* 2\.6 s\nseed 4: 140 .* 4\.7 s\n",
     ("policy", 1): r"( ?\d+ seats: a chat waits \d+ ms at most, \d+ pauses\n){3}",
 }
-DRAWN = {path.stem.removeprefix("draw_").replace("_", "-") + ".png" for path in (DOCS / "draw").glob("draw_*.py")}
+WAVES = {f"wave-{bench.replace('_', '-')}.svg" for bench in TITLES}
+DRAWN = {
+    f"{path.stem.removeprefix('draw_').replace('_', '-')}.png"
+    for path in (DOCS / "draw").glob("draw_*.py")
+    if path.stem != "draw_waveforms"
+}
 
 
 @pytest.mark.parametrize(("guide", "number"), PROGRAMS)
@@ -69,7 +75,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_every_picture_is_shown_and_small() -> None:
     pages = "".join(path.read_text() for path in DOCS.glob("*.md"))
-    assert {path.name for path in (DOCS / "pictures").glob("*.png")} == {"demo.png", *DRAWN}
-    for name in DRAWN:
+    assert {path.name for path in (DOCS / "pictures").iterdir()} == {"demo.png", *DRAWN, *WAVES}
+    for name in DRAWN | WAVES:
         assert f"(pictures/{name})" in pages
         assert (DOCS / "pictures" / name).stat().st_size < 300_000

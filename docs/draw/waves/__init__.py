@@ -1,0 +1,1 @@
+"""Waveforms of benches: read from a simulation, told in rows, and drawn."""
