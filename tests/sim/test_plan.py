@@ -21,7 +21,7 @@ FEATURES = (
     *("three registers", "rules of the bus", "byte enable", "order of split writes", "half commands"),
     *("producer pages in parallel", "offers", "transition of a manual", "transition of an automatic", "reject reason"),
     *("stale pops", "tier and queue order", "minimum shares", "KV floors", "row and cost budgets", "chunks"),
-    *("order of a loop point", "planned entries that drop out", "pause", "park and credit", "two passes alive"),
+    *("order of a loop point", "entries cancelled or parked", "pause", "park and credit", "two passes alive"),
     *("dispatch-ahead", "pipelined lanes", "1 and of 128 stages", "completions of every kind", "repeated"),
     *("out of order", "mixed with STAGE_DONE", "head, tail and only element of a queue", "seat in a pass", "twice"),
     *("epoch wrap", "0xFFFF_FFF0", "full device", "KV credit", "reset in any state", "event-trace overflow"),
