@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from find_libpython import find_libpython
 
 from benches.run import run
+from cuelight_mutation.faults import FAULTS
 
 # Verilator takes minutes to build a simulation on a small machine, Icarus seconds.
 icarus = pytest.mark.skipif(
@@ -27,8 +29,17 @@ def test_benches_pass(tmp_path: Path) -> None:
 
 def test_the_guide_shows_a_bench_as_it_is() -> None:
     folder = Path(__file__).parents[2]
-    (shown,) = re.findall(r"^```python\n(.*?)^```", (folder / "docs" / "verification.md").read_text(), re.DOTALL | re.M)
+    shown, pasted = re.findall(
+        r"^```python\n(.*?)^```", (folder / "docs" / "verification.md").read_text(), re.DOTALL | re.M
+    )
     assert shown in (folder / "sim" / "benches" / "bench_cancel.py").read_text()
+    assert ast.parse(pasted)
+
+
+def test_the_fault_of_the_guide_is_one_that_is_planted() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "verification.md").read_text()
+    ((taken, file),) = re.findall(r"sed -i 's/(.*?)//' rtl/cuelight_rtl/(\w+\.py)", guide)
+    assert [fault for fault in FAULTS if fault.file == file and fault.old.replace(taken, "") == fault.new]
 
 
 @icarus
