@@ -11,12 +11,13 @@ from cuelight import regmap
 from cuelight.regmap import CommitKind, PageSchedAttr, PageSchedCmd
 from cuelight_rtl.commit import FIELDS
 from cuelight_rtl.model import Model
+from draw.draw_waveforms import TITLES
 from draw.loop_point import PARAMS
 from draw.waves.rows import Mark, Row, Span, kept_cycles
 from draw.waves.sheet import draw_rows
 from draw.waves.stories import read_stories
 
-PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+ROOT = Path(__file__).parents[2]
 QUIET_CYCLES = 70
 
 
@@ -67,6 +68,11 @@ def test_a_signal_that_is_not_there_is_named(tmp_path: Path) -> None:
         read_stories(waves, ["one"], ["nothing"])
 
 
+def test_every_bench_that_is_drawn_has_a_title() -> None:
+    benches = (ROOT / "sim" / "benches" / "bench_pictures.py").read_text()
+    assert re.findall(r"^@bench\nasync def (\w+)", benches, re.MULTILINE) == [*TITLES]
+
+
 def test_the_picture_of_a_dispatch_shows_how_many_cycles_it_takes() -> None:
     """If not, `make docs` draws it anew."""
     model = Model(PARAMS)
@@ -80,7 +86,8 @@ def test_the_picture_of_a_dispatch_shows_how_many_cycles_it_takes() -> None:
     # The head shows it in the cycle after its commit.
     cycles = model.commits[-1].cycle + 1 - model.accepted_at
     assert model.commits[-1].kind == CommitKind.DISPATCH
-    assert f">{cycles} cycles from BATCH_DONE to the poll head<" in (PICTURES / "wave-next-stage.svg").read_text()
+    picture = (ROOT / "docs" / "pictures" / "wave-next-stage.svg").read_text()
+    assert f">{cycles} cycles from BATCH_DONE to the poll head<" in picture
 
 
 # ------------------------------------------------------------------------------------------------- a recording
@@ -112,8 +119,8 @@ def run(base: int) -> list[Cycle]:
 
 
 def record(runs: list[list[Cycle]]) -> str:
-    """A recording as Verilator makes one: signals change with the clock's rise."""
-    lines = ["$timescale 1ns $end", " $scope module bench $end", "  $var wire 1 clk clk $end"]
+    """A recording as Verilator makes one: signals change with the clock's rise, strobes are up while it is low."""
+    lines = ["$timescale 1ns $end", "$scope module bench $end", "$var wire 1 clk clk $end"]
     for name, width in WIDTHS.items():
         *scopes, last = name.split(".")
         lines += [f"$scope module {scope} $end" for scope in scopes]
@@ -122,6 +129,8 @@ def record(runs: list[list[Cycle]]) -> str:
     lines += ["$upscope $end", "$enddefinitions $end"]
     time = 0
     for cycle in (cycle for run in runs for cycle in run):
-        lines += [f"#{time}", "1clk", *(f"b{cycle.get(name, 0):b} {name}" for name in WIDTHS), f"#{time + 5}", "0clk"]
+        values = [f"b{cycle.get(name, 0):b} {name}" for name in WIDTHS if name != "accepted"]
+        lines += [f"#{time}", "1clk", *values, "b0 accepted"]
+        lines += [f"#{time + 5}", "0clk", f"b{cycle.get('accepted', 0)} accepted"]
         time += 10
     return "\n".join([*lines, f"#{time}", "1clk", ""])
