@@ -188,7 +188,6 @@ class Group(House):
         formed = self.forming
         assert formed is not None
         self.forming = None
-        assert formed.decode or formed.entries
         run = Pass(formed, self.lanes, self._stage_count(), self._clock())
         run.top = min(request.tier for seat, request in self.seated.items() if run.members >> seat & 1)
         self.alive[run.k] = run
