@@ -132,7 +132,10 @@ def connect_lane(m: Module, hand: Hand, index: int) -> None:
             for view, room in zip(lane.view, lane.rooms, strict=True)
             for name in view.signature.members
         ),
-        hand.lanes.pipelines.vacant[index].eq(hand.seats[index].vacant & ~hand.seats[index].resetting),
+        # A pass may be alive beyond its last member, until its loop point is over.
+        hand.lanes.pipelines.vacant[index].eq(
+            hand.seats[index].vacant & ~hand.seats[index].resetting & ~hand.in_pass[index]
+        ),
     ]
 
 

@@ -89,10 +89,33 @@ async def lanes_of_a_group_with_requests_are_not_rearranged(it: Bench) -> None:
     lane = Lane(it, 1)
     await lane.serve_pass(finished=1)
     await it.expect(CommitKind.RETIRE, id=request)
+    await it.rest()
     await pipeline(it)
     await host.join(rows=1)
     await configured(it, 0, PIPELINE, 1, accepted=False)
     await configured(it, 1, FIRST_STAGE, 2, accepted=False)
+
+
+@bench
+async def lanes_are_not_rearranged_before_a_loop_point_is_over(it: Bench) -> None:
+    host, lane = Host(it), Lane(it, 1)
+    refusals = 0
+    for cycles in range(28):
+        await host.join(rows=1, group=1)
+        while not (head := await lane.take()).last:
+            await lane.done(head.sequence)
+        it.bus.pause = (0,)
+        await lane.finish(head.sequence, 0b1)
+        await lane.done(head.sequence)
+        await it.run(cycles)
+        await set_lane(it, 0, PIPELINE, 2)
+        await it.write32(regmap.CONTROL + regmap.Control.GROUP_RESET, 0)
+        it.bus.pause = (0, 1, 3)
+        await it.rest()
+        seen = it.seen(CommitKind.RETIRE, CommitKind.CONFIG_IGNORED)
+        refusals += [event.kind for event in seen] == [CommitKind.RETIRE, CommitKind.CONFIG_IGNORED]
+        await configured(it, 0, PIPELINE, 1)
+    assert refusals
 
 
 @bench

@@ -97,6 +97,8 @@ class ControlWrites:
             setattr(lane, name, value)
 
         def set_pipeline(lanes: int) -> None:
+            for group in self._rearranged(lane, lanes):
+                group.end_loop()
             lane.pipeline = lanes
             state.arrange_lanes()
 
@@ -110,16 +112,23 @@ class ControlWrites:
                 lambda stage: [stage < stages and state.group_of(lane).empty],
                 partial(setattr, lane, "first_stage"),
             ),
-            base + regmap.Lane.PIPELINE: (lambda lanes: [self._may_serve(lane, lanes)], set_pipeline),
+            base + regmap.Lane.PIPELINE: (lambda lanes: self._may_serve(lane, lanes), set_pipeline),
         }
 
-    def _may_serve(self, lane: Lane, lanes: int) -> bool:
+    def _may_serve(self, lane: Lane, lanes: int) -> tuple[bool, ...]:
         """Whether PIPELINE of a lane may become ``lanes``."""
         groups, first = self._state.groups, lane.index
         if lanes not in _PIPELINES or first % lanes or first + lanes > len(groups) or groups[first].absorbed:
-            return False
-        concerned = groups[first : first + max(lanes, lane.pipeline)]
-        return all(group.empty and not group.resetting for group in concerned)
+            return (False,)
+        concerned = self._rearranged(lane, lanes)
+        if not all(group.empty and not group.resetting for group in concerned):
+            return (False,)
+        verdicts = [group.without_passes for group in concerned]
+        return next((each for each in ((False,), (False, True)) if each in verdicts), (True,))
+
+    def _rearranged(self, lane: Lane, lanes: int) -> Sequence[Group]:
+        """Groups that the old or the new value of PIPELINE takes in."""
+        return self._state.groups[lane.index : lane.index + max(lanes, lane.pipeline)]
 
     def _tier_settings(self, tier: Tier, base: int) -> dict[int, Setting]:
         seats = self._state.sizes.seats

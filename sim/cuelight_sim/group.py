@@ -98,7 +98,12 @@ class Group(House):
 
     def calm_verdicts(self, lane: Lane, fair: bool) -> tuple[bool, ...]:
         """Whether a write of SEQUENCE or DEPTH may be accepted; both where the end of a loop point can't be told."""
-        if not fair or lane.dispatches or self.busy_core or len(self.alive) > (self.loop is not None):
+        return (False,) if not fair or lane.dispatches else self.without_passes
+
+    @property
+    def without_passes(self) -> tuple[bool, ...]:
+        """Whether no pass is alive or being formed; both where the end of a loop point can't be told."""
+        if self.busy_core or len(self.alive) > (self.loop is not None):
             return (False,)
         return (False, True) if self.alive else (True,)
 
