@@ -22,7 +22,7 @@ from cuelight.errors import CuelightError, DeviceClosed, DeviceLost, InvalidArgu
 from cuelight.filters import FilterSettings
 from cuelight.lanes.process import LaneProcess
 from cuelight.policy import Tier, open_tiers
-from cuelight.request import DEFAULT_TIMEOUT_S
+from cuelight.request import DEFAULT_TIMEOUT_S, Request
 from cuelight.stream import Metrics, Stream
 
 __all__ = ["LLM", "Metrics", "Stream"]
@@ -313,6 +313,46 @@ class LLM:
             timeout_s=timeout_s,
         )
         return [Stream(request, request.seed, self.decode) for request in requests]
+
+    def submit(
+        self,
+        tokens: Sequence[int],
+        max_new_tokens: int,
+        *,
+        group: int | None = None,
+        temperature: float | None = None,
+        seed: int = 0,
+        tier: int = 0,
+        top_logprobs: int = 0,
+        stepped: bool = False,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        **filters: Unpack[FilterSettings],
+    ) -> Request:
+        """Start one generation from token ids, for callers that make text of tokens themselves.
+
+        Parameters and errors are otherwise those of `generate`.
+
+        Parameters
+        ----------
+        tokens : sequence of int
+            Token ids of the prompt.
+        group : int, optional
+            Lane group; the one with the fewest if left out.
+        timeout_s : float
+            Longest wait for a slot and KV blocks, in seconds; 0: don't wait.
+        """
+        return self.device.submit(
+            tokens,
+            max_new_tokens,
+            group=self._emptiest_group() if group is None else group,
+            tier=tier,
+            temperature=self._defaults.temperature if temperature is None else temperature,
+            seed=seed,
+            filters=self._defaults.filters.override(**filters),
+            top_logprobs=top_logprobs,
+            stepped=stepped,
+            timeout_s=timeout_s,
+        )
 
     def close(self) -> None:
         """End generations, lanes and device; a second call does nothing."""

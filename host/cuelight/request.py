@@ -115,6 +115,7 @@ class Request:
         self._cancel = cancel
         self._tell = tell
         self._changed = threading.Condition()
+        self._listener: Callable[[], object] | None = None
         self._tokens: list[Token] = []
         self._cancelled = False
         # Remembered credits, or -1: parked, or about to be. What the device has heard of it may be behind.
@@ -265,6 +266,20 @@ class Request:
     def __iter__(self) -> Iterator[Token]:
         return self.tokens()
 
+    def listen(self, listener: Callable[[], object]) -> None:
+        """Have `listener` called now, and after each token and at the end, by whichever thread brings it.
+
+        For callers that serve many requests without a thread for each. It must return at once and raise nothing: the
+        driver's own thread waits for it. It takes the place of an earlier one.
+        """
+        with self._changed:
+            self._listener = listener
+            listener()
+
+    def since(self, seen: int) -> list[Token]:
+        """Tokens after the first `seen` that have come so far; does not wait."""
+        return self._tokens[seen:]
+
     def wait(self, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
         """Wait until it is over, however it ended.
 
@@ -370,7 +385,7 @@ class Request:
                 self._credits, self._heard = max(-1, self._credits - 1), max(-1, self._heard - 1)
             # It may have been credited and parked again within one pass, for which the device remembered the credit.
             self._goes_on = self.parked and not self.stepped
-            self._changed.notify_all()
+            self._tell_all()
             return self._goes_on
 
     def blame(self, error: CuelightError) -> None:
@@ -390,7 +405,7 @@ class Request:
                 self._error = self._failure
             else:
                 self._finish = Finish.CANCELLED if cancelled else Finish.REPORTED
-            self._changed.notify_all()
+            self._tell_all()
 
     def ends_when_lost(self) -> bool:
         """Its lane or device is gone: end it if nothing is left to do, and say whether it is over."""
@@ -422,4 +437,9 @@ class Request:
         with self._changed:
             if not self.done:
                 self._error = self._failure or error
-                self._changed.notify_all()
+                self._tell_all()
+
+    def _tell_all(self) -> None:
+        self._changed.notify_all()
+        if self._listener:
+            self._listener()

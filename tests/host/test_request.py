@@ -98,3 +98,26 @@ def test_one_that_finished_just_before_the_device_was_closed_has_finished() -> N
     request.retire(cancelled=False)
     assert request.finish is Finish.END_OF_TEXT
     assert request.error is None
+
+
+def test_a_listener_hears_at_once_and_of_each_token_and_of_the_end() -> None:
+    request = make_request()
+    heard: list[tuple[int, bool]] = []
+    request.deliver(5, 1, 0.0, None)
+    request.listen(lambda: heard.append((len(request.since(0)), request.done)))
+    request.deliver(6, 2, 0.0, None)
+    request.deliver(6, 2, 0.0, None)
+    request.deliver(7, 3, 0.0, Finish.LENGTH)
+    request.retire(cancelled=False)
+    request.retire(cancelled=False)
+    assert heard == [(1, False), (2, False), (3, False), (3, True)]
+    assert [token.token for token in request.since(1)] == [2, 3]
+
+
+def test_a_listener_hears_of_a_failure_once() -> None:
+    request = make_request()
+    heard: list[str] = []
+    request.listen(lambda: heard.append(str(request.error)))
+    request.fail(LaneError("The lane has died."))
+    request.fail(LaneError("The device is gone."))
+    assert heard == ["None", "The lane has died."]
