@@ -213,7 +213,12 @@ class Device:
     @property
     def context(self) -> int:
         """Positions a request may have, prompt and new tokens together."""
-        return min(self.segment.shape.context, self.segment.shape.blocks * self._block_positions)
+        return min(self.segment.shape.context, self.segment.shape.blocks * self.block_positions)
+
+    @property
+    def block_positions(self) -> int:
+        """Positions of a KV block; prompts share whole ones."""
+        return self._settings.block_positions if self._settings else 1
 
     def delivered(self, group: int) -> int:
         """Tokens that lane group `group` has delivered so far."""
@@ -396,7 +401,7 @@ class Device:
         if not 0 <= tier < self.capabilities.tiers:
             raise UnknownTier(f"Tier {tier} does not exist; choose 0 (highest) to {self.capabilities.tiers - 1}.")
         self._check_group(group)
-        kv_blocks = -(-(len(tokens) + max_new_tokens) // self._block_positions)
+        kv_blocks = -(-(len(tokens) + max_new_tokens) // self.block_positions)
         record = SlotRecord(
             request_id=0,
             prompt=tokens,
@@ -462,7 +467,7 @@ class Device:
                         timeout_s=max(0.0, deadline - time.monotonic()),
                     )
                 )
-                if not index and n > 1 and requests[0].prompt_tokens > self._block_positions:
+                if not index and n > 1 and requests[0].prompt_tokens > self.block_positions:
                     with contextlib.suppress(Timeout):
                         next(requests[0].tokens(max(0.0, deadline - time.monotonic())), None)
         except BaseException:
@@ -635,10 +640,6 @@ class Device:
     @property
     def _room(self) -> Room:
         return self._link.room
-
-    @property
-    def _block_positions(self) -> int:
-        return self._settings.block_positions if self._settings else 1
 
     def _on_link(self, call: Callable[[Link, float], _T], timeout_s: float) -> _T:
         """Call with the device there is, and again with the one that replaces it if it is lost meanwhile."""

@@ -16,6 +16,7 @@ __all__ = [
     "InvalidArgument",
     "LaneError",
     "ModelFileError",
+    "NeverFits",
     "NoKvCredit",
     "PromptTooLong",
     "RequestCancelled",
@@ -101,6 +102,10 @@ class DeviceFull(CommandRefused):
 
 class NoKvCredit(CommandRefused):
     """The lane group has fewer free KV blocks than the request needs."""
+
+
+class NeverFits(NoKvCredit):
+    """The lane group has fewer KV blocks than the request needs, however many are free."""
 
 
 class GroupResetting(CommandRefused):

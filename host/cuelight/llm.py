@@ -47,6 +47,8 @@ class LLM:
         The scheduler, for status and trace.
     directory : Path
         Directory of the model.
+    tokenizer : Tokenizer
+        The model's.
     """
 
     def __init__(
@@ -60,7 +62,7 @@ class LLM:
         self.device = device
         self._lanes = list(lanes)
         self._start_lane = start_lane
-        self._tokenizer = Tokenizer(directory)
+        self.tokenizer = Tokenizer(directory)
         self._defaults = load_defaults(directory)
         self._template: ChatTemplate | None = None
         self._lost: set[int] = set()
@@ -197,14 +199,14 @@ class LLM:
             The model has no chat template, or it refuses the messages.
         """
         if isinstance(prompt, str):
-            return self._tokenizer.encode(prompt)
+            return self.tokenizer.encode(prompt)
         if self._template is None:
             self._template = ChatTemplate.load(self.directory)
-        return self._tokenizer.encode(self._template.render(prompt), opening=False)
+        return self.tokenizer.encode(self._template.render(prompt), opening=False)
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Text of token ids; special tokens are left out."""
-        return self._tokenizer.decode(tokens)
+        return self.tokenizer.decode(tokens)
 
     def generate(
         self,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuelight.blocks import NO_TOKENS, BlockPool, Lease
-from cuelight.errors import CuelightError, DeviceBusy, DeviceFull, NoKvCredit
+from cuelight.errors import CuelightError, DeviceBusy, DeviceFull, NeverFits, NoKvCredit
 from cuelight.regmap import TIER_COUNT
 
 __all__ = ["Room"]
@@ -128,7 +128,7 @@ class Room:
 
         Raises
         ------
-        DeviceFull, NoKvCredit
+        DeviceFull, NeverFits, NoKvCredit
             Slots, or KV blocks, did not become free in time, or there can never be as many.
         CuelightError
             What the group or the room was closed with.
@@ -236,9 +236,9 @@ class Room:
             f"{blocks}{leaves}; wait longer, or ask for fewer new tokens."
         )
 
-    def _never(self, group: int, tier: int, blocks: int, floor: int) -> NoKvCredit:
+    def _never(self, group: int, tier: int, blocks: int, floor: int) -> NeverFits:
         leaves = f", of which tier {tier} leaves {floor} to others" if floor else ""
-        return NoKvCredit(
+        return NeverFits(
             f"The request needs {blocks} KV blocks and lane group {group} has {self._pools[group].count} in all"
             f"{leaves}; configure more, or ask for fewer new tokens."
         )

@@ -1,0 +1,149 @@
+"""How a generation becomes the answer to an HTTP request, whole or as server-sent events, while its client is there."""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from pydantic_core import to_json
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from cuelight.daemon.admission import Late
+from cuelight.daemon.failures import describe, error_body, refuse
+from cuelight.daemon.generation import Generation, Gone, Piece
+from cuelight.errors import CuelightError
+
+__all__ = ["Answer", "AnswerResponse"]
+
+_EVENTS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
+_JSON = [(b"content-type", b"application/json")]
+_DEGRADED = (b"x-cuelight-degraded", b"cached answer")
+
+
+class Answer(abc.ABC):
+    """An answer in the form of one of the routes.
+
+    Attributes
+    ----------
+    generation : Generation
+        What makes it.
+    """
+
+    generation: Generation
+    degraded = False
+    """It is the tier's cached one."""
+
+    @abc.abstractmethod
+    def whole(self, pieces: Sequence[Piece]) -> Mapping[str, object]:
+        """The answer in one piece, from all pieces in their order."""
+
+    @abc.abstractmethod
+    def opening(self) -> Sequence[Mapping[str, object]]:
+        """Events to begin with."""
+
+    @abc.abstractmethod
+    def chunk(self, piece: Piece) -> Mapping[str, object]:
+        """The event for a piece."""
+
+    @abc.abstractmethod
+    def closing(self) -> Sequence[Mapping[str, object]]:
+        """Events to end with."""
+
+
+class AnswerResponse(Response):
+    """Runs the generation and sends the answer; ends it when the client is gone.
+
+    Parameters
+    ----------
+    answer : Answer
+        What to send.
+    stream : bool
+        Send it while it grows. Pieces that come while the client is not ready for more go out together.
+    headers : mapping
+        More headers.
+    """
+
+    def __init__(self, answer: Answer, *, stream: bool, headers: Mapping[str, str]) -> None:
+        self._answer = answer
+        self._stream = stream
+        self._more = [(name.encode(), value.encode()) for name, value in headers.items()]
+        self.background = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer."""
+        generation = self._answer.generation
+        with _while_connected(receive, generation.cancel):
+            try:
+                await generation.start()
+                if self._stream:
+                    await self._send_events(generation, send)
+                else:
+                    pieces = []
+                    while fresh := await generation.next():
+                        pieces += fresh
+                    await self._send_whole(pieces, send)
+            except Gone:
+                pass
+            except Late as late:
+                self._answer.degraded = True
+                self._more.append(_DEGRADED)
+                cached = [Piece(index, late.answer, [], "stop") for index in range(generation.order.n)]
+                if self._stream:
+                    await self._begin(_EVENTS, send)
+                    await self._send(send, [*self._answer.opening(), *map(self._answer.chunk, cached)])
+                    await self._end(send)
+                else:
+                    await self._send_whole(cached, send)
+            except CuelightError as error:
+                await refuse(error)(scope, receive, send)
+
+    async def _send_whole(self, pieces: Sequence[Piece], send: Send) -> None:
+        body = to_json(self._answer.whole(pieces))
+        await self._begin([*_JSON, (b"content-length", str(len(body)).encode())], send)
+        await send({"type": "http.response.body", "body": body})
+
+    async def _send_events(self, generation: Generation, send: Send) -> None:
+        answer = self._answer
+        await self._begin(_EVENTS, send)
+        await self._send(send, answer.opening())
+        try:
+            while pieces := await generation.next():
+                await self._send(send, [answer.chunk(piece) for piece in pieces])
+        except CuelightError as error:
+            # The status is sent already.
+            _, type, code = describe(error)
+            body = b"data: %b\n\ndata: [DONE]\n\n" % error_body(str(error), type, code)
+            await send({"type": "http.response.body", "body": body})
+            return
+        await self._end(send)
+
+    async def _end(self, send: Send) -> None:
+        events = b"".join([b"data: %b\n\n" % to_json(event) for event in self._answer.closing()])
+        await send({"type": "http.response.body", "body": events + b"data: [DONE]\n\n"})
+
+    async def _begin(self, headers: Sequence[tuple[bytes, bytes]], send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [*headers, *self._more]})
+
+    async def _send(self, send: Send, events: Sequence[Mapping[str, object]]) -> None:
+        body = b"".join([b"data: %b\n\n" % to_json(event) for event in events])
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+@contextlib.contextmanager
+def _while_connected(receive: Receive, leave: Callable[[], None]) -> Iterator[None]:
+    """Call `leave` once the client has closed its connection, and at the end of this in any case."""
+
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        leave()
+
+    watcher = asyncio.ensure_future(watch())
+    try:
+        yield
+    finally:
+        watcher.cancel()
+        leave()

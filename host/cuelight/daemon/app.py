@@ -1,0 +1,73 @@
+"""The daemon's HTTP side: its routes, and how errors are told."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from importlib.metadata import version
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from cuelight.daemon.failures import error_body, refuse
+from cuelight.daemon.routes.chat import chat_routes
+from cuelight.daemon.service import Service
+from cuelight.errors import CuelightError
+
+__all__ = ["build_app"]
+
+
+def build_app(service: Service) -> FastAPI:
+    """Make the application; it opens and closes the service."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        await service.open()
+        try:
+            yield
+        finally:
+            await service.close()
+
+    app = FastAPI(
+        title="Cuelight",
+        version=version("cuelight"),
+        summary="Text from a language model, scheduled stage by stage by hardware",
+        lifespan=lifespan,
+    )
+    app.add_exception_handler(CuelightError, _refuse)
+    app.add_exception_handler(RequestValidationError, _refuse_invalid)
+    app.add_exception_handler(HTTPException, _refuse_http)
+    for routes in (chat_routes,):
+        app.include_router(routes(service))
+    return app
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    assert isinstance(error, CuelightError)
+    return refuse(error)
+
+
+async def _refuse_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"][1:])
+    what = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+    if first["type"] == "json_invalid":
+        message = f"The body is no JSON ({first.get('ctx', {}).get('error', what)}); correct it."
+        place = ""
+    else:
+        message = f"{place or 'The body'}: {what}; correct it."
+    return Response(
+        error_body(message, "invalid_request_error", param=place or None), 400, media_type="application/json"
+    )
+
+
+async def _refuse_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    message = {
+        404: f"There is nothing at {request.url.path}; see /docs for what there is.",
+        405: f"{request.method} is not for {request.url.path}; see /docs for how it is asked.",
+    }.get(error.status_code, str(error.detail))
+    return Response(error_body(message, "invalid_request_error"), error.status_code, error.headers, "application/json")

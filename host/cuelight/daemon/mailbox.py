@@ -1,0 +1,59 @@
+"""News from the driver's threads to the event loop: any number of them, one wake-up."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+from typing import Protocol
+
+__all__ = ["Listener", "Mailbox"]
+
+
+class Listener(Protocol):
+    """Somebody on the event loop who wants to know that there is something new."""
+
+    noted: bool
+    """In the mailbox already."""
+
+    def hear(self) -> None:
+        """Look what is new; called on the event loop."""
+
+
+class Mailbox:
+    """Collects who has news, from whichever thread, and tells them on the event loop.
+
+    A pass brings a token to each of its seats, all within microseconds: they are collected and cost one wake-up. A
+    listener that was not told yet is not noted again, so what comes faster than the loop can look is looked at
+    together.
+
+    Parameters
+    ----------
+    loop : asyncio.AbstractEventLoop
+        Where listeners are told.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._noted: collections.deque[Listener] = collections.deque()
+        self._woken = False
+
+    def note(self, listener: Listener) -> None:
+        """Have `listener` told soon; returns at once, from any thread."""
+        # No lock: flags are set before, and cleared after, what they guard, and single steps are atomic.
+        if listener.noted:
+            return
+        listener.noted = True
+        self._noted.append(listener)
+        if not self._woken:
+            self._woken = True
+            # A loop that is closed has nobody to tell.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        self._woken = False
+        while self._noted:
+            listener = self._noted.popleft()
+            listener.noted = False
+            listener.hear()

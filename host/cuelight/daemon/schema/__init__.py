@@ -1,0 +1,1 @@
+"""What goes over HTTP: questions as pydantic models, answers as typed dicts."""

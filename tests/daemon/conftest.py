@@ -1,0 +1,72 @@
+"""A daemon that really runs, on a small random model."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import openai
+import pytest
+
+from cuelight import LLM
+from cuelight.daemon.serve import Daemon
+from cuelight.daemon.service import Service
+from cuelight.daemon.settings import Settings
+from cuelight.engine.convert import convert
+
+from ..engine.tiny import write_gguf
+
+WAIT_S = 30.0
+TEMPLATE = "{% for message in messages %}<|im_start|>{{ message.role }}~{{ message.content }}<|im_end|>{% endfor %}"
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directory of a small random model that knows chats."""
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    folder.mkdir()
+    write_gguf(folder / "tiny.gguf")
+    convert(folder / "tiny.gguf", folder)
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def llm(model: Path) -> Iterator[LLM]:
+    with LLM.open(model, kv_positions=4096, layers_per_stage=1, threads=1) as llm:
+        yield llm
+
+
+class Running:
+    """A daemon in a thread of this process."""
+
+    def __init__(self, llm: LLM, **settings: object) -> None:
+        self.service = Service(llm, "tiny", Settings.model_validate({"server": {"port": 0, "drain_s": 5.0}, **settings}))
+        self.daemon = Daemon(self.service)
+        self.url = self.daemon.url
+        self._thread = threading.Thread(target=self.daemon.run)
+        self._thread.start()
+
+    def client(self, key: str = "none") -> openai.OpenAI:
+        """A client of it."""
+        return openai.OpenAI(base_url=f"{self.url}/v1", api_key=key, max_retries=0, timeout=WAIT_S)
+
+    def stop(self) -> None:
+        """End it."""
+        self.daemon.stop()
+        self._thread.join(WAIT_S)
+        assert not self._thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def running(llm: LLM) -> Iterator[Running]:
+    running = Running(llm)
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def client(running: Running) -> Iterator[openai.OpenAI]:
+    with running.client() as client:
+        yield client
