@@ -5,10 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 MODEL ?= smollm2-135m-instruct
+ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test sim lint regs docs bench-rtl bench-policy bench-twin bench-engine bench-tiers clean formal
+.PHONY: help setup demo serve test sim lint regs docs bench-rtl bench-policy bench-twin bench-engine bench-tiers clean formal
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -17,6 +18,9 @@ setup: $(READY) ## make .venv with every pinned package (done once; again when p
 
 demo: $(READY) ## three concurrent chats through the scheduler's RTL, a table and a picture of the run
 	@$(BIN)/cuelight demo --model $(MODEL)
+
+serve: $(READY) ## the daemon: an OpenAI-compatible service; ARGS="--port 9000 --settings cuelight.toml"
+	@$(BIN)/cuelight serve --model $(MODEL) $(ARGS)
 
 test: lint ## lint, type check, then all tests
 	@$(BIN)/pytest -q -n 2

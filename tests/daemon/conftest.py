@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from cuelight import LLM
-from cuelight.daemon.serve import Daemon
+from cuelight.daemon.serve import Daemon, listen
 from cuelight.daemon.service import Service
 from cuelight.daemon.settings import Settings
 from cuelight.engine.convert import convert
@@ -42,8 +42,9 @@ class Running:
     """A daemon in a thread of this process."""
 
     def __init__(self, llm: LLM, **settings: object) -> None:
-        self.service = Service(llm, "tiny", Settings.model_validate({"server": {"port": 0, "drain_s": 5.0}, **settings}))
-        self.daemon = Daemon(self.service)
+        self.said = {"server": {"port": 0, "drain_s": 5.0}, **settings}
+        self.service = Service(llm, "tiny", lambda: Settings.model_validate(self.said))
+        self.daemon = Daemon(self.service, listen(self.service.settings.server))
         self.url = self.daemon.url
         self._thread = threading.Thread(target=self.daemon.run)
         self._thread.start()

@@ -80,7 +80,7 @@ def test_status_of_the_twin(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "Name a command: generate, demo, status, models, trace, completion; see cuelight --help."),
+        ([], "Name a command: generate, demo, serve, status, models, trace, completion; see cuelight --help."),
         (["genrate"], "There is no command 'genrate', did you mean 'generate'; see cuelight --help."),
         (["trace"], "The following arguments are required: FILE; see cuelight trace --help."),
         (

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from cuelight.cli.options import add_model, add_sampling
+from cuelight.cli.options import add_model, add_sampling, add_timeout
 from cuelight.cli.parser import Parser
 from cuelight.cli.values import number, output, tier, top_logprobs, whole
 from cuelight.filters import MAX_TOP_LOGPROBS
@@ -28,6 +28,7 @@ Answers and data go to standard output, everything else to standard error.
 examples:
   cuelight demo
   cuelight generate "Why is the sky blue?"
+  cuelight serve
   cuelight status
 
 exit status:
@@ -55,7 +56,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = build_parser()
     arguments = parser.parse_args(argv)
     if arguments.command is None:
-        parser.error("name a command: generate, demo, status, models, trace, completion")
+        parser.error("name a command: generate, demo, serve, status, models, trace, completion")
     return arguments
 
 
@@ -64,7 +65,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="cuelight", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"cuelight {version('cuelight')}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", parser_class=Parser)
-    for add in (_add_generate, _add_demo, _add_status, _add_models, _add_trace, _add_completion):
+    for add in (_add_generate, _add_demo, _add_serve, _add_status, _add_models, _add_trace, _add_completion):
         add(commands)
     return parser
 
@@ -132,6 +133,7 @@ def _add_generate(commands: Any) -> None:
     )
     shown.add_argument("--json", action="store_true", help="print one JSON object a line for each prompt")
     shown.add_argument("--trace", type=output, metavar="FILE", help="write the run's trace, which Perfetto opens")
+    add_timeout(parser)
     add_model(parser)
 
 
@@ -154,6 +156,30 @@ def _add_demo(commands: Any) -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("runs"), metavar="FOLDER", help="where picture and trace go (default: runs)"
     )
+    add_timeout(parser)
+    add_model(parser)
+
+
+def _add_serve(commands: Any) -> None:
+    text = """
+    Serve a model over HTTP, as clients of OpenAI's API expect it, with latency tiers. It runs until Ctrl-C or SIGTERM;
+    answers that are under way may end first. SIGHUP has it read its settings again.
+
+    Without settings it listens to this machine only, asks for no API key, and has the tiers vip, standard and
+    best-effort. docs/serving.md tells what the settings file may say.
+    """
+    epilog = """
+    examples:
+      cuelight serve
+      cuelight serve --model Qwen/Qwen2.5-0.5B-Instruct --port 9000
+      cuelight serve --settings cuelight.toml
+      curl -s localhost:8000/v1/chat/completions -H 'Content-Type: application/json' -d '{"model":
+        "smollm2-135m-instruct", "messages": [{"role": "user", "content": "Hello."}]}'
+    """
+    parser = _add(commands, "serve", "serve a model over HTTP", text, epilog)
+    parser.add_argument("--settings", type=Path, metavar="FILE", help="tiers, API keys and limits, a TOML file")
+    parser.add_argument("--host", metavar="ADDRESS", help="where to listen (default: 127.0.0.1)")
+    parser.add_argument("--port", type=whole(0), metavar="N", help="TCP port, 0 for any that is free (default: 8000)")
     add_model(parser)
 
 

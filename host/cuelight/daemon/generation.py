@@ -92,6 +92,8 @@ class Generation:
         The device's tier.
     admission : Admission
         Lets its requests onto the device.
+    ended : callable
+        Told when it was cancelled or is over.
 
     Attributes
     ----------
@@ -99,13 +101,16 @@ class Generation:
         Length of the prompt.
     """
 
-    def __init__(self, order: Order, llm: LLM, level: int, admission: Admission) -> None:
+    def __init__(
+        self, order: Order, llm: LLM, level: int, admission: Admission, ended: Callable[[Generation], object]
+    ) -> None:
         self.order = order
         self.prompt_tokens = len(order.tokens)
         self._llm = llm
         self._level = level
         self._admission = admission
-        self._cancelled = False
+        self._ended = ended
+        self._cause: BaseException | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._samples = [
             _Sample(
@@ -169,12 +174,13 @@ class Generation:
                 return []
             await self._wait()
 
-    def cancel(self) -> None:
-        """Stop whatever is not over. Twice is the same as once."""
-        self._cancelled = True
+    def cancel(self, cause: Exception | None = None) -> None:
+        """Stop whatever is not over; who waits for it gets `cause`, or Gone. Twice is the same as once."""
+        self._cause = self._cause or cause or Gone()
         for sample in self._samples:
             if sample.finish is None:
                 self._admission.leave(sample.ticket)
+        self._ended(self)
         self._hear()
 
     def _submit(self, index: int) -> Request:
@@ -202,11 +208,11 @@ class Generation:
             self._waiter.set_result(None)
 
     async def _wait(self) -> None:
-        if not self._cancelled:
+        if self._cause is None:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
-        if self._cancelled:
-            raise Gone
+        if self._cause is not None:
+            raise self._cause
 
 
 _STOP = Finish.END_OF_TEXT

@@ -2,68 +2,108 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import signal
 import socket
+import threading
+from collections.abc import Iterator
 
 import uvicorn
+import uvloop
 
 from cuelight.daemon.app import build_app
 from cuelight.daemon.service import Service
-from cuelight.daemon.settings import SettingsError
+from cuelight.daemon.settings import Server, SettingsError
 
-__all__ = ["Daemon"]
+__all__ = ["Daemon", "listen"]
 
 _BACKLOG = 1024
+_LAST_WORDS_S = 5
+
+
+def listen(server: Server) -> socket.socket:
+    """Listen where the settings say.
+
+    Raises
+    ------
+    SettingsError
+        It can't be.
+    """
+    family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
+    try:
+        return socket.create_server((server.host, server.port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise SettingsError(
+            f"The daemon can't listen at {server.host} port {server.port} ({error.strerror}); choose another."
+        ) from error
 
 
 class Daemon:
-    """A service that listens.
+    """A service at a socket.
 
     Parameters
     ----------
     service : Service
         What to serve.
+    listener : socket.socket
+        Where; closed by `run`.
 
     Attributes
     ----------
     url : str
         Where.
-
-    Raises
-    ------
-    SettingsError
-        It can't listen where its settings say.
     """
 
-    def __init__(self, service: Service) -> None:
-        server = service.settings.server
-        family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
-        try:
-            self._listener = socket.create_server((server.host, server.port), family=family, backlog=_BACKLOG)
-        except OSError as error:
-            raise SettingsError(
-                f"The daemon can't listen at {server.host} port {server.port} ({error.strerror}); choose another."
-            ) from error
-        host, port = self._listener.getsockname()[:2]
+    def __init__(self, service: Service, listener: socket.socket) -> None:
+        self._service = service
+        self._listener = listener
+        host, port = listener.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        self._server = uvicorn.Server(
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._server = _Server(
             uvicorn.Config(
                 build_app(service),
-                loop="uvloop",
                 http="httptools",
                 ws="none",
                 lifespan="on",
                 access_log=False,
                 log_config=None,
                 server_header=False,
-                timeout_graceful_shutdown=int(server.drain_s),
+                # The service ends by itself what is under way for too long; this is for what does not end then.
+                timeout_graceful_shutdown=int(service.settings.server.drain_s) + _LAST_WORDS_S,
             )
         )
 
     def run(self) -> None:
-        """Serve until SIGINT, SIGTERM or `stop`, then let what is under way end."""
-        with self._listener:
-            self._server.run([self._listener])
+        """Serve until SIGINT, SIGTERM or `stop`, then let what is under way end; a second signal ends it at once."""
+        with self._listener, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self._run())
 
     def stop(self) -> None:
         """Have `run` end; from any thread."""
+        loop = self._loop
+        if loop is not None:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._stop)
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        if threading.current_thread() is threading.main_thread():
+            self._loop.add_signal_handler(signal.SIGINT, self._stop)
+            self._loop.add_signal_handler(signal.SIGTERM, self._stop)
+            self._loop.add_signal_handler(signal.SIGHUP, self._service.reload)
+        await self._server.serve([self._listener])
+
+    def _stop(self) -> None:
+        if self._server.should_exit:
+            self._server.force_exit = True
         self._server.should_exit = True
+        self._service.drain()
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        # The daemon's own; uvicorn would raise them again at the end, before the model is closed.
+        yield

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from cuelight.daemon.access import Access
 from cuelight.daemon.admission import Admission
 from cuelight.daemon.failures import Stopping
 from cuelight.daemon.generation import Generation
+from cuelight.daemon.grants import grant
 from cuelight.daemon.mailbox import Mailbox
 from cuelight.daemon.order import Order
 from cuelight.daemon.settings import Settings
+from cuelight.errors import CuelightError
 from cuelight.llm import LLM
 
 __all__ = ["Service"]
 
 _LONG = 4096
 _ENCODERS = 2
+_log = logging.getLogger(__name__)
 
 
 class Service:
@@ -31,40 +34,65 @@ class Service:
         The model at work; not closed here.
     model : str
         What clients call it.
+    load : callable
+        Reads the settings, now and at each `reload`.
+
+    Attributes
+    ----------
     settings : Settings
-        What to do.
-    path : Path, optional
-        Where they came from, for `reload`.
+        The latest.
+    access : Access
+        Who may ask.
+    admission : Admission
+        Who goes onto the device next.
+    stopping : bool
+        Nothing new is taken.
     """
 
-    def __init__(self, llm: LLM, model: str, settings: Settings, path: Path | None = None) -> None:
+    admission: Admission
+
+    def __init__(self, llm: LLM, model: str, load: Callable[[], Settings]) -> None:
         self.llm = llm
         self.model = model
         self.models = frozenset((model, llm.directory.name))
-        self.settings = settings
-        self.access = Access(settings)
+        self.settings = load()
+        self.access = Access(self.settings)
         self.stopping = False
-        self._path = path
+        self._load = load
+        self._open: set[Generation] = set()
+        self._reloading = asyncio.Lock()
         self._encoders = ThreadPoolExecutor(_ENCODERS, "cuelight-encode")
 
     async def open(self) -> None:
         """Begin to take questions."""
+        self._loop = asyncio.get_running_loop()
+        self.llm.device.set_tiers(grant(self.llm.device, self.settings.tiers))
         groups = self.llm.device.status().groups[: len(self.llm.lanes)]
-        self.mailbox = Mailbox(asyncio.get_running_loop())
-        self.admission = Admission(self.settings.tiers, sum(group.seats for group in groups), self.mailbox)
+        self.admission = Admission(self.settings.tiers, sum(group.seats for group in groups), Mailbox(self._loop))
 
     async def close(self) -> None:
-        """Take no more; what is under way ends with the model."""
-        self.stopping = True
+        """Take nothing more, and end what is under way."""
+        self.drain()
+        self._end_all()
         await self.admission.close()
         self._encoders.shutdown(wait=False, cancel_futures=True)
+
+    def reload(self) -> asyncio.Task[None]:
+        """Read the settings again; if they can't be used, all stays as it was. What needs a restart is told."""
+        return self._loop.create_task(self._reload())
+
+    def drain(self) -> None:
+        """Take nothing more, and end what is still under way after the time that settings give it."""
+        if not self.stopping:
+            self.stopping = True
+            self._loop.call_later(self.settings.server.drain_s, self._end_all)
 
     async def encode(self, prompt: str | Sequence[Mapping[str, str]]) -> list[int]:
         """Token ids of a prompt or of messages, errors as in `LLM.encode`; long ones do not keep others waiting."""
         parts = (prompt,) if isinstance(prompt, str) else [message["content"] for message in prompt]
         if sum(map(len, parts)) < _LONG:
             return self.llm.encode(prompt)
-        return await asyncio.get_running_loop().run_in_executor(self._encoders, self.llm.encode, prompt)
+        return await self._loop.run_in_executor(self._encoders, self.llm.encode, prompt)
 
     def generation(self, order: Order) -> Generation:
         """Make a generation of an order.
@@ -76,4 +104,28 @@ class Service:
         """
         if self.stopping:
             raise Stopping("The daemon is ending; ask again soon, or another one.")
-        return Generation(order, self.llm, self.settings.tiers[order.tier].level, self.admission)
+        level = self.settings.tiers[order.tier].level
+        generation = Generation(order, self.llm, level, self.admission, self._open.discard)
+        self._open.add(generation)
+        return generation
+
+    def _end_all(self) -> None:
+        for generation in tuple(self._open):
+            generation.cancel(Stopping("The daemon has ended before the answer did; ask again soon, or another one."))
+
+    async def _reload(self) -> None:
+        async with self._reloading:
+            try:
+                settings = await self._loop.run_in_executor(None, self._load)
+                await self._loop.run_in_executor(
+                    None, lambda: self.llm.device.set_tiers(grant(self.llm.device, settings.tiers))
+                )
+            except CuelightError as error:
+                _log.error("Settings stay as they are: %s", error)
+                return
+            if settings.server != self.settings.server:
+                _log.warning("Changes of [server] take effect at the next start.")
+            self.settings = settings
+            self.access = Access(settings)
+            self.admission.set_tiers(settings.tiers)
+            _log.info("Settings were read again.")
