@@ -114,7 +114,9 @@ class Scheduled:
         device = self._llm.device
         streams = [
             Stream(
-                device.submit(prompt, self._steps + _RAMP, ignore_eos=True, timeout_s=_TIMEOUT_S), 0, self._llm.decode
+                device.submit(prompt, self._steps + _RAMP, ignore_eos=True, timeout_s=_TIMEOUT_S),
+                0,
+                self._llm.tokenizer.detokenizer,
             )
             for prompt in _prompts(requests, self._position)
         ]

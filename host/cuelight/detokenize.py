@@ -2,48 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import codecs
+from collections.abc import Callable
 
 __all__ = ["Detokenizer"]
-
-_REPLACEMENT = "\ufffd"
 
 
 class Detokenizer:
     """Turns one request's tokens into pieces of text that never end within a character.
 
-    A token may hold some of a character's bytes only. What ends in a replacement character may still become
-    another one, so it is held back until a later token settles it.
+    A token may hold some of a character's bytes only; it is held back until a later one settles it. Bytes that are no
+    text become U+FFFD.
 
     Parameters
     ----------
-    decode : callable
-        Text of a sequence of token ids, with U+FFFD for bytes that are no text.
+    spell : callable
+        Bytes that a token adds to the text.
+    drops_first_space : bool
+        Leave out a space that the text begins with.
     """
 
-    def __init__(self, decode: Callable[[Sequence[int]], str]) -> None:
-        self._decode = decode
-        # Tokens whose text was given out last, as context, then those whose text is held back: spaces at the
-        # start of a text decode differently.
-        self._context: list[int] = []
-        self._held: list[int] = []
+    def __init__(self, spell: Callable[[int], bytes], drops_first_space: bool = False) -> None:
+        self._spell = spell
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._drops_space = drops_first_space
 
     def add(self, token: int) -> str:
         """Take a token; returns the text that is settled now, perhaps none."""
-        self._held.append(token)
-        text = self._held_text()
-        if text.endswith(_REPLACEMENT):
-            return ""
-        if text:
-            self._context, self._held = self._held, []
-        return text
+        spelled = self._spell(token)
+        if self._drops_space and spelled:
+            self._drops_space = False
+            spelled = spelled.removeprefix(b" ")
+        return self._decoder.decode(spelled)
 
     def flush(self) -> str:
         """Return what is held back; no token follows."""
-        text = self._held_text()
-        self._context, self._held = [], []
-        return text
-
-    def _held_text(self) -> str:
-        before = self._decode(self._context)
-        return self._decode(self._context + self._held)[len(before) :]
+        return self._decoder.decode(b"", final=True)

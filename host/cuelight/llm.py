@@ -314,7 +314,7 @@ class LLM:
             stepped=stepped,
             timeout_s=timeout_s,
         )
-        return [Stream(request, request.seed, self.decode) for request in requests]
+        return [Stream(request, request.seed, self.tokenizer.detokenizer) for request in requests]
 
     def submit(
         self,

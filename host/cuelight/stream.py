@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,10 +56,10 @@ class Stream:
         What its random numbers are keyed by.
     """
 
-    def __init__(self, request: Request, seed: int, decode: Callable[[Sequence[int]], str]) -> None:
+    def __init__(self, request: Request, seed: int, detokenizer: Callable[[], Detokenizer]) -> None:
         self.request = request
         self.seed = seed
-        self._decode = decode
+        self._detokenizer = detokenizer
 
     @property
     def finish(self) -> Finish | None:
@@ -92,7 +92,7 @@ class Stream:
         LaneError, DeviceLost, DeviceClosed
             The generation failed.
         """
-        detokenizer = Detokenizer(self._decode)
+        detokenizer = self._detokenizer()
         for token in self.request.tokens(timeout_s):
             if token.finish is not Finish.END_OF_TEXT and (piece := detokenizer.add(token.token)):
                 yield piece

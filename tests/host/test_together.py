@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from cuelight.cli.together import Event, run_together
+from cuelight.detokenize import Detokenizer
 from cuelight.device import Device
 from cuelight.errors import InvalidArgument, NoKvCredit, Timeout
 from cuelight.stream import Stream
@@ -24,8 +25,16 @@ def device() -> Iterator[Device]:
     device.close(0.0)
 
 
-def decode(tokens: list[int]) -> str:
-    return "".join(f"{token} " for token in tokens)
+def spell(token: int) -> bytes:
+    return f"{token} ".encode()
+
+
+def detokenizer() -> Detokenizer:
+    return Detokenizer(spell)
+
+
+def text_of(tokens: list[int]) -> str:
+    return b"".join(map(spell, tokens)).decode()
 
 
 def test_more_than_there_is_room_for_wait_for_those_before(device: Device) -> None:
@@ -35,7 +44,7 @@ def test_more_than_there_is_room_for_wait_for_those_before(device: Device) -> No
 
     def start(index: int) -> Stream:
         # Doesn't wait at all: room must be found by trying again.
-        return Stream(device.submit([index + 1], 30, timeout_s=0), 0, lambda tokens: decode(list(tokens)))
+        return Stream(device.submit([index + 1], 30, timeout_s=0), 0, detokenizer)
 
     texts = [""] * 16
     ended = []
@@ -44,7 +53,7 @@ def test_more_than_there_is_room_for_wait_for_those_before(device: Device) -> No
         if event.stream:
             ended.append(event.index)
     assert sorted(ended) == list(range(16))
-    assert texts == [decode(expected_tokens([index + 1], 30)) for index in range(16)]
+    assert texts == [text_of(expected_tokens([index + 1], 30)) for index in range(16)]
     assert_at_rest(device)
     lane.stop()
 
@@ -53,7 +62,7 @@ def test_no_room_and_nobody_before_is_an_error_at_once(device: Device) -> None:
     held = device.submit([1], 127)
 
     def start(index: int) -> Stream:
-        return Stream(device.submit([1], 30, timeout_s=0), 0, lambda tokens: "")
+        return Stream(device.submit([1], 30, timeout_s=0), 0, detokenizer)
 
     (only,) = run_together(1, start, WAIT_S)
     assert isinstance(only.error, NoKvCredit)
@@ -65,7 +74,7 @@ def test_one_refusal_stops_no_other(device: Device) -> None:
     lane.start()
 
     def start(index: int) -> Stream:
-        return Stream(device.submit([7], 3 if index else 0), 0, lambda tokens: decode(list(tokens)))
+        return Stream(device.submit([7], 3 if index else 0), 0, detokenizer)
 
     events = list(run_together(2, start, WAIT_S))
     refused = [event for event in events if event.error]
@@ -77,7 +86,7 @@ def test_one_refusal_stops_no_other(device: Device) -> None:
 
 def test_a_lane_that_says_nothing_times_out_and_is_cancelled(device: Device) -> None:
     def start(index: int) -> Stream:
-        return Stream(device.submit([7], 3), 0, lambda tokens: "")
+        return Stream(device.submit([7], 3), 0, detokenizer)
 
     (only,) = run_together(1, start, 0.05)
     assert isinstance(only.error, Timeout)

@@ -13,6 +13,7 @@ sampling   greedy or at random, random numbers keyed by (seed, position)
 shaping    logit bias, penalties, top-k, top-p, min-p
 defaults   how a model wants its tokens chosen
 tokenizer  text <-> token ids
+spelling   token ids -> bytes
 chat       messages -> prompt, by the model's own template
 
 Only cache, model, sampling and shaping need torch; import what you need from its module.

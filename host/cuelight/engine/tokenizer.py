@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import tokenizers
 
+from cuelight.detokenize import Detokenizer
+from cuelight.engine.spelling import Spelling
 from cuelight.errors import ModelFileError
 
 __all__ = ["Tokenizer"]
@@ -41,6 +44,15 @@ class Tokenizer:
     def size(self) -> int:
         """Tokens of the vocabulary, added ones included."""
         return self._tokenizer.get_vocab_size()
+
+    @functools.cached_property
+    def spelling(self) -> Spelling:
+        """Bytes of each token."""
+        return Spelling(self._tokenizer)
+
+    def detokenizer(self) -> Detokenizer:
+        """Make what turns the tokens of one text into characters as they come; special tokens are left out."""
+        return Detokenizer(self.spelling.text, self.spelling.drops_first_space)
 
     def encode(self, text: str, *, opening: bool = True) -> list[int]:
         """Token ids of `text`; special tokens written in it count as such.
