@@ -140,6 +140,11 @@ class Request:
         return self._finish is not None or self._error is not None
 
     @property
+    def complete(self) -> bool:
+        """Whether no token follows; it may still hold its slot and blocks."""
+        return self.done or bool(self._tokens and self._tokens[-1].finish)
+
+    @property
     def finish(self) -> Finish | None:
         """How it ended; None while it lives or if it failed."""
         return self._finish

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx2
 import openai
 
 CHAT = [{"role": "user", "content": "abc"}]
@@ -25,3 +26,8 @@ def finishes(chunks: list[Any], index: int = 0) -> list[str]:
     """Finish reasons that a stream tells of one of its answers."""
     choices = [choice for chunk in chunks for choice in chunk.choices if choice.index == index]
     return [choice.finish_reason for choice in choices if choice.finish_reason]
+
+
+def error_of(response: httpx2.Response) -> Any:
+    """What an answer says went wrong."""
+    return response.json()["error"]

@@ -18,7 +18,7 @@ from cuelight.engine.convert import convert
 from ..engine.tiny import write_gguf
 
 WAIT_S = 30.0
-TEMPLATE = "{% for message in messages %}<|im_start|>{{ message.role }}~{{ message.content }}<|im_end|>{% endfor %}"
+TEMPLATE = "{% for message in messages %}<|im_start|>{{ message.role }}:{{ message.content }}<|im_end|>{% endfor %}"
 
 
 @pytest.fixture(scope="session")

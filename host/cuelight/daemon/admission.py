@@ -152,7 +152,7 @@ class Admission:
         return self._under_way[tier]
 
     def enter(self, tickets: Sequence[Ticket]) -> None:
-        """Give tickets of one question their places, and line the first one up; `line_up` does so with the others.
+        """Give the tickets of one question their places; each then waits for `line_up`.
 
         Raises
         ------
@@ -172,7 +172,6 @@ class Admission:
         self._held[first.tier] += len(tickets)
         for ticket in tickets:
             ticket.ended = self._end
-        self.line_up(first)
 
     def line_up(self, ticket: Ticket, *, ahead: bool = False) -> None:
         """Let a ticket that was held run when it is its turn."""

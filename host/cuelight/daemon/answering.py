@@ -5,6 +5,8 @@ from __future__ import annotations
 import abc
 import asyncio
 import contextlib
+import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pydantic_core import to_json
@@ -14,6 +16,8 @@ from starlette.types import Receive, Scope, Send
 from cuelight.daemon.admission import Late
 from cuelight.daemon.failures import describe, error_body, refuse
 from cuelight.daemon.generation import Generation, Gone, Piece
+from cuelight.daemon.schema.sampling import Sampling
+from cuelight.daemon.schema.usage import Usage, count_usage
 from cuelight.errors import CuelightError
 
 __all__ = ["Answer", "AnswerResponse"]
@@ -24,21 +28,30 @@ _DEGRADED = (b"x-cuelight-degraded", b"cached answer")
 
 
 class Answer(abc.ABC):
-    """An answer in the form of one of the routes.
+    """The answers to a question, in the form of one of the routes.
 
-    Attributes
+    Parameters
     ----------
+    prefix : str
+        What its id begins with.
+    question : Sampling
+        The question.
     generation : Generation
-        What makes it.
+        What makes them.
     """
 
-    generation: Generation
     degraded = False
     """It is the tier's cached one."""
 
+    def __init__(self, prefix: str, question: Sampling, generation: Generation) -> None:
+        self.generation = generation
+        self.with_usage = question.stream_options is not None and question.stream_options.include_usage
+        self._id = f"{prefix}-{uuid.uuid4().hex}"
+        self._created = int(time.time())
+
     @abc.abstractmethod
-    def whole(self, pieces: Sequence[Piece]) -> Mapping[str, object]:
-        """The answer in one piece, from all pieces in their order."""
+    def whole(self, answers: Sequence[Piece]) -> Mapping[str, object]:
+        """All answers, each in one piece."""
 
     @abc.abstractmethod
     def opening(self) -> Sequence[Mapping[str, object]]:
@@ -51,6 +64,10 @@ class Answer(abc.ABC):
     @abc.abstractmethod
     def closing(self) -> Sequence[Mapping[str, object]]:
         """Events to end with."""
+
+    def _count(self) -> Usage:
+        generation = self.generation
+        return count_usage(generation.prompt_tokens, generation.new_tokens, generation.cached_tokens)
 
 
 class AnswerResponse(Response):
@@ -84,13 +101,13 @@ class AnswerResponse(Response):
                     pieces = []
                     while fresh := await generation.next():
                         pieces += fresh
-                    await self._send_whole(pieces, send)
+                    await self._send_whole(_join(pieces, generation.order.answers), send)
             except Gone:
                 pass
             except Late as late:
                 self._answer.degraded = True
                 self._more.append(_DEGRADED)
-                cached = [Piece(index, late.answer, [], "stop") for index in range(generation.order.n)]
+                cached = [Piece(index, late.answer, [], "stop") for index in range(generation.order.answers)]
                 if self._stream:
                     await self._begin(_EVENTS, send)
                     await self._send(send, [*self._answer.opening(), *map(self._answer.chunk, cached)])
@@ -100,8 +117,8 @@ class AnswerResponse(Response):
             except CuelightError as error:
                 await refuse(error)(scope, receive, send)
 
-    async def _send_whole(self, pieces: Sequence[Piece], send: Send) -> None:
-        body = to_json(self._answer.whole(pieces))
+    async def _send_whole(self, answers: Sequence[Piece], send: Send) -> None:
+        body = to_json(self._answer.whole(answers))
         await self._begin([*_JSON, (b"content-length", str(len(body)).encode())], send)
         await send({"type": "http.response.body", "body": body})
 
@@ -130,6 +147,16 @@ class AnswerResponse(Response):
     async def _send(self, send: Send, events: Sequence[Mapping[str, object]]) -> None:
         body = b"".join([b"data: %b\n\n" % to_json(event) for event in events])
         await send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+def _join(pieces: Sequence[Piece], answers: int) -> list[Piece]:
+    """Pieces of each answer in one."""
+    joined = []
+    for index in range(answers):
+        own = [piece for piece in pieces if piece.index == index]
+        tokens = [token for piece in own for token in piece.tokens]
+        joined.append(Piece(index, "".join([piece.text for piece in own]), tokens, own[-1].finish))
+    return joined
 
 
 @contextlib.contextmanager

@@ -13,6 +13,9 @@ from starlette.responses import Response
 
 from cuelight.daemon.failures import error_body, refuse
 from cuelight.daemon.routes.chat import chat_routes
+from cuelight.daemon.routes.completions import completion_routes
+from cuelight.daemon.routes.models import model_routes
+from cuelight.daemon.routes.tokens import token_routes
 from cuelight.daemon.service import Service
 from cuelight.errors import CuelightError
 
@@ -39,7 +42,7 @@ def build_app(service: Service) -> FastAPI:
     app.add_exception_handler(CuelightError, _refuse)
     app.add_exception_handler(RequestValidationError, _refuse_invalid)
     app.add_exception_handler(HTTPException, _refuse_http)
-    for routes in (chat_routes,):
+    for routes in (chat_routes, completion_routes, model_routes, token_routes):
         app.include_router(routes(service))
     return app
 

@@ -1,4 +1,4 @@
-"""One question's continuations: from the device's tokens to pieces of text, without a thread to wait for them."""
+"""One question's answers: from the device's tokens to pieces of text, without a thread that waits for them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from cuelight.daemon.admission import Admission, Ticket
 from cuelight.daemon.order import Order
-from cuelight.detokenize import Detokenizer
+from cuelight.daemon.text import Placed, TextAssembler
 from cuelight.errors import RequestFailed
 from cuelight.llm import LLM
-from cuelight.request import Finish, Request, Token
+from cuelight.request import Finish, Request
 
 __all__ = ["Generation", "Gone", "Piece"]
 
@@ -23,7 +23,7 @@ class Gone(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What is new of one continuation.
+    """What is new of one answer.
 
     Parameters
     ----------
@@ -31,56 +31,75 @@ class Piece:
         Which one.
     text : str
         May be empty.
-    tokens : list of Token
-        Tokens that came; the text of the last ones may be held back.
+    tokens : sequence of Placed
+        Tokens whose text begins here.
     finish : str, optional
         "stop" or "length" with the last piece.
     """
 
     index: int
     text: str
-    tokens: list[Token]
+    tokens: Sequence[Placed]
     finish: str | None
 
 
 class _Sample:
-    """One continuation."""
+    """One answer.
 
-    def __init__(self, index: int, ticket: Ticket, decode: Callable[[Sequence[int]], str]) -> None:
+    Parameters
+    ----------
+    index : int
+        Which one.
+    prompt : list of int
+        What it answers.
+    leader : _Sample, optional
+        The first answer to the same prompt, if that is another one: what they have in common is prefilled once.
+    text : TextAssembler
+        Its text.
+    """
+
+    def __init__(self, index: int, prompt: list[int], leader: _Sample | None, text: TextAssembler) -> None:
         self.index = index
-        self.ticket = ticket
+        self.prompt = prompt
+        self.leader = leader
+        self.followers: list[Ticket] = []
+        self.ticket: Ticket
         self.seen = 0
         self.finish: str | None = None
-        self._detokenizer = Detokenizer(decode)
+        self._text = text
 
     def take(self) -> Piece | None:
         """What is new, if anything; raises why it failed."""
         request = self.ticket.request
-        if self.finish or (request is None and self.ticket.error is None):
+        if self.finish:
             return None
         if request is None:
-            assert self.ticket.error
-            raise self.ticket.error
-        done = request.done
+            if self.ticket.error:
+                raise self.ticket.error
+            return None
+        # In this order: once it is over no token follows.
+        over = request.done
         tokens = request.since(self.seen)
-        if not tokens and not done:
+        if not tokens and not over:
             return None
         self.seen += len(tokens)
-        last = tokens[-1].finish if tokens else None
-        if done and last is None:
-            last = _end(request)
-        text = "".join([self._detokenizer.add(token.token) for token in tokens if token.finish is not _STOP])
-        if last is not None:
-            text += self._detokenizer.flush()
+        passage = self._text.add(tokens)
+        text, placed = passage
+        if self._text.stopped is not None:
+            self.finish = "stop"
+        elif tokens and (last := tokens[-1].finish):
             self.finish = _FINISHES[last]
-        return Piece(self.index, text, tokens, self.finish)
+        elif over:
+            self.finish = _FINISHES[_how_it_ended(request)]
+            rest = self._text.end()
+            text, placed = text + rest.text, placed + rest.tokens
+        return Piece(self.index, text, placed, self.finish)
 
 
 class Generation:
-    """The continuations that one question asks for; for one task of the event loop.
+    """The answers that one question asks for, for one task of the event loop.
 
-    `start`, then `next` until it returns nothing. `cancel` may be called at any time, and has to be called at the end
-    if there may be something left to stop.
+    `start`, then `next` until it returns nothing. `cancel` may be called at any time, and has to be at the end.
 
     Parameters
     ----------
@@ -94,46 +113,55 @@ class Generation:
         Lets its requests onto the device.
     ended : callable
         Told when it was cancelled or is over.
-
-    Attributes
-    ----------
-    prompt_tokens : int
-        Length of the prompt.
     """
 
     def __init__(
         self, order: Order, llm: LLM, level: int, admission: Admission, ended: Callable[[Generation], object]
     ) -> None:
         self.order = order
-        self.prompt_tokens = len(order.tokens)
         self._llm = llm
         self._level = level
         self._admission = admission
         self._ended = ended
         self._cause: BaseException | None = None
         self._waiter: asyncio.Future[None] | None = None
-        self._samples = [
-            _Sample(
-                index,
-                Ticket(order.tier, order.owner, functools.partial(self._submit, index), self._hear),
-                llm.decode,
-            )
-            for index in range(order.n)
-        ]
+        self._samples: list[_Sample] = []
+        for prompt in order.prompts:
+            leader = None
+            for _ in range(order.n):
+                text = TextAssembler(llm.tokenizer.detokenizer(), order.stop)
+                sample = _Sample(len(self._samples), prompt, leader, text)
+                sample.ticket = Ticket(
+                    order.tier,
+                    order.owner,
+                    functools.partial(self._submit, sample),
+                    functools.partial(self._hear, sample),
+                )
+                if leader:
+                    leader.followers.append(sample.ticket)
+                else:
+                    leader = sample
+                self._samples.append(sample)
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens of all prompts together."""
+        return sum(map(len, self.order.prompts))
 
     @property
     def new_tokens(self) -> int:
-        """Tokens that came and were looked at, of all continuations together."""
+        """Tokens of all answers together, up to now."""
         return sum(sample.seen for sample in self._samples)
 
     @property
     def cached_tokens(self) -> int:
-        """Tokens of the prompt that the first continuation did not have to prefill."""
-        request = self._samples[0].ticket.request
-        return request.start if request else 0
+        """Tokens of all prompts together that nobody had to prefill for their first answers."""
+        return sum(
+            sample.ticket.request.start for sample in self._samples if sample.ticket.request and not sample.leader
+        )
 
     async def start(self) -> None:
-        """Wait until the first continuation is on the device.
+        """Wait until an answer is on the device.
 
         Raises
         ------
@@ -144,19 +172,19 @@ class Generation:
         Gone
             It was cancelled.
         """
-        tickets = [sample.ticket for sample in self._samples]
-        first = tickets[0]
-        self._admission.enter(tickets)
-        # What has a block or more in common is prefilled once: the others follow at the first one's first token.
-        if self.prompt_tokens <= self._llm.device.block_positions:
-            self._line_up_others()
-        while first.request is None and first.error is None:
+        self._admission.enter([sample.ticket for sample in self._samples])
+        for sample in self._samples:
+            # What has a block or more in common is prefilled once: followers wait for the first token.
+            if not sample.leader or len(sample.prompt) <= self._llm.device.block_positions:
+                self._admission.line_up(sample.ticket)
+        while not any(sample.ticket.request for sample in self._samples):
+            for sample in self._samples:
+                if sample.ticket.error:
+                    raise sample.ticket.error
             await self._wait()
-        if first.error:
-            raise first.error
 
     async def next(self) -> list[Piece]:
-        """Wait for what is new, of all continuations together; nothing once all are over.
+        """Wait for what is new, of all answers together; nothing once all are over.
 
         Raises
         ------
@@ -167,8 +195,11 @@ class Generation:
         """
         while True:
             if pieces := [piece for sample in self._samples if (piece := sample.take())]:
-                if self._samples[0].seen or self._samples[0].finish:
-                    self._line_up_others()
+                for piece in pieces:
+                    ticket = self._samples[piece.index].ticket
+                    if piece.finish and ticket.request and not ticket.request.complete:
+                        # A stop string ended it.
+                        self._admission.leave(ticket)
                 return pieces
             if all(sample.finish for sample in self._samples):
                 return []
@@ -181,29 +212,34 @@ class Generation:
             if sample.finish is None:
                 self._admission.leave(sample.ticket)
         self._ended(self)
-        self._hear()
+        self._wake()
 
-    def _submit(self, index: int) -> Request:
+    def _submit(self, sample: _Sample) -> Request:
         order = self.order
-        first = self._samples[0].ticket.request
+        first = sample.leader and sample.leader.ticket.request
         return self._llm.submit(
-            order.tokens,
+            sample.prompt,
             order.max_new_tokens,
-            # The others find the first one's prompt where that has run.
-            group=first.group if index and first else None,
+            group=first.group if first else None,
             temperature=order.temperature,
-            seed=(order.seed + index) % (1 << 64),
+            seed=(order.seed + sample.index % order.n) % (1 << 64),
             tier=self._level,
             top_logprobs=order.top_logprobs,
             timeout_s=0.0,
             **order.filters,
         )
 
-    def _line_up_others(self) -> None:
-        for sample in self._samples[1:]:
-            self._admission.line_up(sample.ticket, ahead=True)
+    def _hear(self, sample: _Sample) -> None:
+        request = sample.ticket.request
+        if request and sample.followers and (request.complete or request.since(0)):
+            for ticket in sample.followers:
+                self._admission.line_up(ticket, ahead=True)
+            sample.followers = []
+        # Somebody who waits for the end need not be told of each token, unless it may be the last one.
+        if not self.order.whole or self.order.stop or not request or request.complete or not sample.seen:
+            self._wake()
 
-    def _hear(self) -> None:
+    def _wake(self) -> None:
         if self._waiter and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -215,15 +251,10 @@ class Generation:
             raise self._cause
 
 
-_STOP = Finish.END_OF_TEXT
-_FINISHES = {
-    Finish.END_OF_TEXT: "stop",
-    Finish.LENGTH: "length",
-    Finish.REPORTED: "stop",
-}
+_FINISHES = {Finish.END_OF_TEXT: "stop", Finish.LENGTH: "length", Finish.REPORTED: "stop"}
 
 
-def _end(request: Request) -> Finish:
+def _how_it_ended(request: Request) -> Finish:
     if request.error:
         raise request.error.with_traceback(None)
     if request.finish is None or request.finish is Finish.CANCELLED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cuelight.filters import FilterSettings
@@ -11,12 +12,12 @@ __all__ = ["Order"]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A prompt to be continued, once or several times.
+    """Prompts to be answered, each once or several times.
 
     Parameters
     ----------
-    tokens : list of int
-        The prompt.
+    prompts : sequence of list of int
+        Token ids of each.
     max_new_tokens : int
         New tokens at most.
     tier : str
@@ -26,20 +27,20 @@ class Order:
     filters : FilterSettings
         What the question says about the choice of tokens.
     n : int
-        Continuations.
+        Answers to each prompt.
     temperature : float, optional
         The model's own where None.
     seed : int
-        Of the first continuation; those after it count up.
+        Of a prompt's first answer; those after it count up.
     stop : tuple of str
-        Texts that end a continuation.
+        Texts that end an answer.
     top_logprobs : int
         Likeliest tokens to report with each.
     whole : bool
-        Nobody looks at a continuation before its end.
+        Nobody looks at an answer before its end.
     """
 
-    tokens: list[int]
+    prompts: Sequence[list[int]]
     max_new_tokens: int
     tier: str
     owner: str
@@ -50,3 +51,8 @@ class Order:
     stop: tuple[str, ...] = ()
     top_logprobs: int = 0
     whole: bool = False
+
+    @property
+    def answers(self) -> int:
+        """How many in all."""
+        return len(self.prompts) * self.n

@@ -15,7 +15,7 @@ from cuelight.daemon.grants import grant
 from cuelight.daemon.mailbox import Mailbox
 from cuelight.daemon.order import Order
 from cuelight.daemon.settings import Settings
-from cuelight.errors import CuelightError
+from cuelight.errors import CuelightError, InvalidArgument
 from cuelight.llm import LLM
 
 __all__ = ["Service"]
@@ -87,11 +87,28 @@ class Service:
             self.stopping = True
             self._loop.call_later(self.settings.server.drain_s, self._end_all)
 
-    async def encode(self, prompt: str | Sequence[Mapping[str, str]]) -> list[int]:
-        """Token ids of a prompt or of messages, errors as in `LLM.encode`; long ones do not keep others waiting."""
-        parts = (prompt,) if isinstance(prompt, str) else [message["content"] for message in prompt]
-        if sum(map(len, parts)) < _LONG:
+    async def encode_chat(self, messages: Sequence[Mapping[str, str]]) -> list[list[int]]:
+        """The prompt that asks for an answer to messages, as the only one; errors as in `LLM.encode`."""
+        return [await self._encode(messages, sum(len(message["content"]) for message in messages))]
+
+    async def encode_all(self, prompts: Sequence[str] | Sequence[list[int]]) -> list[list[int]]:
+        """Token ids of prompts, which may be token ids already.
+
+        Raises
+        ------
+        InvalidArgument
+            A token id is none of the model's.
+        """
+        encoded = [await self._encode(prompt, len(prompt)) if isinstance(prompt, str) else prompt for prompt in prompts]
+        size = self.llm.tokenizer.size
+        if beyond := [token for prompt in encoded for token in prompt if token >= size]:
+            raise InvalidArgument(f"The prompt has the token {beyond[0]}; this model has tokens 0 to {size - 1}.")
+        return encoded
+
+    async def _encode(self, prompt: str | Sequence[Mapping[str, str]], length: int) -> list[int]:
+        if length < _LONG:
             return self.llm.encode(prompt)
+        # So that others need not wait meanwhile.
         return await self._loop.run_in_executor(self._encoders, self.llm.encode, prompt)
 
     def generation(self, order: Order) -> Generation:

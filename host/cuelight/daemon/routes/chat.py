@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import uuid
 from collections.abc import Sequence
 
 from fastapi import APIRouter, Request
@@ -11,12 +9,11 @@ from starlette.responses import Response
 
 from cuelight.daemon.answering import Answer, AnswerResponse
 from cuelight.daemon.generation import Generation, Piece
-from cuelight.daemon.logprobs import token_logprobs
+from cuelight.daemon.logprobs import chat_logprobs
 from cuelight.daemon.routes.asking import choose_order, headers_of
-from cuelight.daemon.schema.chat import ChatAnswer, ChatChoice, ChatChunk, ChatLogprobs, ChatQuestion, Delta
-from cuelight.daemon.schema.usage import Usage, count_usage
+from cuelight.daemon.schema.chat import ChatAnswer, ChatChunk, ChatLogprobs, ChatQuestion, Delta
 from cuelight.daemon.service import Service
-from cuelight.request import Token
+from cuelight.daemon.text import Placed
 
 __all__ = ["chat_routes"]
 
@@ -33,7 +30,7 @@ def chat_routes(service: Service) -> APIRouter:
             service,
             request.headers,
             question,
-            lambda: service.encode([{"role": message.role, "content": message.text} for message in question.messages]),
+            lambda: service.encode_chat([message.plain for message in question.messages]),
             most_new_tokens=question.most_new_tokens,
             top_logprobs=question.top_logprobs or 0 if wanted else 0,
         )
@@ -45,32 +42,26 @@ def chat_routes(service: Service) -> APIRouter:
 
 class _ChatAnswer(Answer):
     def __init__(self, service: Service, question: ChatQuestion, generation: Generation) -> None:
-        self.generation = generation
+        super().__init__("chatcmpl", question, generation)
         self._service = service
         self._logprobs = bool(question.logprobs)
-        self._usage = question.stream_options is not None and question.stream_options.include_usage
-        self._id = f"chatcmpl-{uuid.uuid4().hex}"
-        self._created = int(time.time())
 
-    def whole(self, pieces: Sequence[Piece]) -> ChatAnswer:
-        choices: list[ChatChoice] = []
-        for index in range(self.generation.order.n):
-            own = [piece for piece in pieces if piece.index == index]
-            choices.append(
-                {
-                    "index": index,
-                    "message": {"role": "assistant", "content": "".join([piece.text for piece in own])},
-                    "logprobs": self._log([token for piece in own for token in piece.tokens]),
-                    "finish_reason": own[-1].finish or "stop",
-                }
-            )
+    def whole(self, answers: Sequence[Piece]) -> ChatAnswer:
         answer: ChatAnswer = {
             "id": self._id,
             "object": "chat.completion",
             "created": self._created,
             "model": self._service.model,
             "service_tier": self.generation.order.tier,
-            "choices": choices,
+            "choices": [
+                {
+                    "index": answer.index,
+                    "message": {"role": "assistant", "content": answer.text},
+                    "logprobs": self._log(answer.tokens),
+                    "finish_reason": answer.finish or "stop",
+                }
+                for answer in answers
+            ],
             "usage": self._count(),
         }
         if self.degraded:
@@ -78,20 +69,22 @@ class _ChatAnswer(Answer):
         return answer
 
     def opening(self) -> Sequence[ChatChunk]:
-        return [self._chunk(index, {"role": "assistant", "content": ""}) for index in range(self.generation.order.n)]
+        return [
+            self._chunk(index, {"role": "assistant", "content": ""}) for index in range(self.generation.order.answers)
+        ]
 
     def chunk(self, piece: Piece) -> ChatChunk:
         return self._chunk(piece.index, {"content": piece.text} if piece.text else {}, piece.tokens, piece.finish)
 
     def closing(self) -> Sequence[ChatChunk]:
-        if not self._usage:
+        if not self.with_usage:
             return []
         last = self._chunk(0, {})
         last["choices"] = []
         last["usage"] = self._count()
         return [last]
 
-    def _chunk(self, index: int, delta: Delta, tokens: Sequence[Token] = (), finish: str | None = None) -> ChatChunk:
+    def _chunk(self, index: int, delta: Delta, tokens: Sequence[Placed] = (), finish: str | None = None) -> ChatChunk:
         chunk: ChatChunk = {
             "id": self._id,
             "object": "chat.completion.chunk",
@@ -100,15 +93,11 @@ class _ChatAnswer(Answer):
             "service_tier": self.generation.order.tier,
             "choices": [{"index": index, "delta": delta, "logprobs": self._log(tokens), "finish_reason": finish}],
         }
-        if self._usage:
+        if self.with_usage:
             chunk["usage"] = None
         if self.degraded:
             chunk["degraded"] = True
         return chunk
 
-    def _log(self, tokens: Sequence[Token]) -> ChatLogprobs | None:
-        return {"content": token_logprobs(self._service.llm.tokenizer, tokens)} if self._logprobs else None
-
-    def _count(self) -> Usage:
-        generation = self.generation
-        return count_usage(generation.prompt_tokens, generation.new_tokens, generation.cached_tokens)
+    def _log(self, tokens: Sequence[Placed]) -> ChatLogprobs | None:
+        return {"content": chat_logprobs(self._service.llm.tokenizer.spelling, tokens)} if self._logprobs else None

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from cuelight.daemon.schema.sampling import Question, Sampling
 from cuelight.daemon.schema.usage import Usage
 
-__all__ = ["ChatAnswer", "ChatChunk", "ChatQuestion"]
+__all__ = ["ChatAnswer", "ChatChunk", "ChatQuestion", "Message"]
 
 
 class TextPart(Question):
@@ -33,6 +33,11 @@ class Message(Question):
             return "".join(part.text for part in self.content)
         return self.content or ""
 
+    @property
+    def plain(self) -> dict[str, str]:
+        """As chat templates know it."""
+        return {"role": self.role, "content": self.text}
+
 
 class ChatQuestion(Sampling):
     """What POST /v1/chat/completions takes."""
@@ -53,8 +58,7 @@ class TopLogprob(TypedDict):
 
     token: str
     logprob: float
-    bytes: list[int] | None
-    """None where it is part of a character only."""
+    bytes: list[int]
 
 
 class TokenLogprob(TopLogprob):
