@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from cuelight.daemon.bodies import BodyLimit
 from cuelight.daemon.failures import error_body, refuse
 from cuelight.daemon.routes.chat import chat_routes
 from cuelight.daemon.routes.completions import completion_routes
@@ -27,7 +28,7 @@ def build_app(service: Service) -> FastAPI:
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        await service.open()
+        await service.begin()
         try:
             yield
         finally:
@@ -39,6 +40,7 @@ def build_app(service: Service) -> FastAPI:
         summary="Text from a language model, scheduled stage by stage by hardware",
         lifespan=lifespan,
     )
+    app.add_middleware(BodyLimit, limits=lambda: service.settings.limits)
     app.add_exception_handler(CuelightError, _refuse)
     app.add_exception_handler(RequestValidationError, _refuse_invalid)
     app.add_exception_handler(HTTPException, _refuse_http)

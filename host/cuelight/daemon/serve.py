@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import signal
 import socket
 import threading
 from collections.abc import Iterator
+from typing import cast
 
 import uvicorn
 import uvloop
 
 from cuelight.daemon.app import build_app
+from cuelight.daemon.connection import Connection
 from cuelight.daemon.service import Service
 from cuelight.daemon.settings import Server, SettingsError
 
@@ -64,7 +67,7 @@ class Daemon:
         self._server = _Server(
             uvicorn.Config(
                 build_app(service),
-                http="httptools",
+                http=cast(type[asyncio.Protocol], functools.partial(Connection, lambda: service.settings.limits)),
                 ws="none",
                 lifespan="on",
                 access_log=False,

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Service:
-    """What routes ask; all of it is for the event loop that `open` was called on.
+    """What routes ask; all of it is for the event loop that `begin` was called on.
 
     Parameters
     ----------
@@ -47,6 +47,8 @@ class Service:
         Who goes onto the device next.
     stopping : bool
         Nothing new is taken.
+    open : set of Generation
+        What is under way.
     """
 
     admission: Admission
@@ -59,11 +61,11 @@ class Service:
         self.access = Access(self.settings)
         self.stopping = False
         self._load = load
-        self._open: set[Generation] = set()
+        self.open: set[Generation] = set()
         self._reloading = asyncio.Lock()
         self._encoders = ThreadPoolExecutor(_ENCODERS, "cuelight-encode")
 
-    async def open(self) -> None:
+    async def begin(self) -> None:
         """Begin to take questions."""
         self._loop = asyncio.get_running_loop()
         self.llm.device.set_tiers(grant(self.llm.device, self.settings.tiers))
@@ -122,12 +124,12 @@ class Service:
         if self.stopping:
             raise Stopping("The daemon is ending; ask again soon, or another one.")
         level = self.settings.tiers[order.tier].level
-        generation = Generation(order, self.llm, level, self.admission, self._open.discard)
-        self._open.add(generation)
+        generation = Generation(order, self.llm, level, self.admission, self.open.discard)
+        self.open.add(generation)
         return generation
 
     def _end_all(self) -> None:
-        for generation in tuple(self._open):
+        for generation in tuple(self.open):
             generation.cancel(Stopping("The daemon has ended before the answer did; ask again soon, or another one."))
 
     async def _reload(self) -> None:
