@@ -22,6 +22,7 @@ from cuelight.daemon.settings import Server, SettingsError
 __all__ = ["Daemon", "listen"]
 
 _BACKLOG = 1024
+_SEND_BYTES = 128 << 10
 _LAST_WORDS_S = 5
 
 
@@ -35,7 +36,10 @@ def listen(server: Server) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
     try:
-        return socket.create_server((server.host, server.port), family=family, backlog=_BACKLOG)
+        listener = socket.create_server((server.host, server.port), family=family, backlog=_BACKLOG)
+        # Connections inherit it: what a client leaves unread must not grow to megabytes before anybody notices.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
+        return listener
     except OSError as error:
         raise SettingsError(
             f"The daemon can't listen at {server.host} port {server.port} ({error.strerror}); choose another."
