@@ -10,16 +10,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cuelight.errors import CommandRefused, DeviceFull, GroupResetting, NoKvCredit, TransportError
+from cuelight.errors import CommandRefused, DeviceFull, DeviceLost, GroupResetting, NoKvCredit, TransportError
 from cuelight.regmap import (
     COUNTERS,
     FIFO,
+    IDENTITY,
     PAGE,
     TIER,
     TIER_STRIDE,
     Counters,
     Fifo,
     FifoRejectHead,
+    Identity,
     Page,
     PageReqStatus,
     PageSchedAttr,
@@ -97,6 +99,7 @@ class Commands:
         self.lock = threading.RLock()
         self.unclaimed: collections.deque[Reject] = collections.deque(maxlen=_UNCLAIMED)
         self._transport = transport
+        self._nonce = transport.read64(IDENTITY + Identity.BOOT_NONCE)
         self._fifo = threading.Lock()
         self._in_flight: int | None = None
         self._refusal: RejectReason | None = None
@@ -139,6 +142,17 @@ class Commands:
                 self._transport.write64(PAGE + Page.SCHED_ATTR, attributes.pack())
                 self._issue(request_id, stage)
             return request_id
+
+    def check_identity(self) -> None:
+        """Check that the device is the one that was opened; to be called when it says what it should not.
+
+        Raises
+        ------
+        DeviceLost
+            It was reset.
+        """
+        if self._transport.read64(IDENTITY + Identity.BOOT_NONCE) != self._nonce:
+            raise DeviceLost("The device was reset, so its requests are lost; open it again and submit them again.")
 
     def run(self, request_id: int, stage: int) -> None:
         """Send a waiting manual request into `stage`.
@@ -187,6 +201,7 @@ class Commands:
                     # Counted here, but an interrupt came before its pop.
                     self._transport.write32(FIFO + Fifo.REJECT_POP, (self._popped - behind) & _MASK)
                 elif time.monotonic() > deadline:
+                    self.check_identity()
                     raise TransportError(
                         "The device counts rejects that its FIFO does not show; "
                         "let no other program pop this device's FIFOs."
@@ -225,6 +240,7 @@ class Commands:
             with self._fifo:
                 self._in_flight, reason, overflowed = None, self._refusal, self._overflowed
         if reason is not None:
+            self.check_identity()
             what = "Cancel" if stage == CANCEL else f"Stage {stage}"
             raise _TYPES.get(reason, CommandRefused)(
                 f"{what} for request {request_id:#010x} was refused: {_REMEDIES[reason]}.", reason

@@ -42,7 +42,7 @@ from cuelight.regmap import CONTROL, IDENTITY, LANE, LANE_STRIDE
 from cuelight.request import DEFAULT_TIMEOUT_S, Request
 from cuelight.room import Room
 from cuelight.segment import Segment
-from cuelight.snapshot import RequestState, Snapshot
+from cuelight.snapshot import Failovers, RequestState, Snapshot
 from cuelight.status import Status, read_status
 from cuelight.trace import Event
 from cuelight.transports.base import Transport
@@ -115,6 +115,8 @@ class Device:
         self._fruitless = 0
         self._delivered = 0
         self._dead = False
+        self._lanes_lost = 0
+        self._devices_lost = 0
         self._given_up: dict[int, CuelightError] = {}
         self._closing = threading.Lock()
         self._closed = False
@@ -494,6 +496,10 @@ class Device:
         link = self._link
         deadline = time.monotonic() + _RESET_S
         with link.commands.lock:
+            self._lanes_lost += 1
+            suspects = [request for request in link.results.live if request.group == group and not request.progressed]
+            for request in suspects:
+                request.note_company(len(suspects) > 1)
             link.room.forget(group)
             link.transport.write32(CONTROL + regmap.Control.GROUP_RESET, group)
             status = LANE + LANE_STRIDE * group + regmap.Lane.LANE_STATUS
@@ -541,6 +547,11 @@ class Device:
         """Read the whole device."""
         return read_status(self.transport)
 
+    @property
+    def failovers(self) -> Failovers:
+        """What was lost since it was opened."""
+        return Failovers(self._lanes_lost, self._devices_lost, self._journal.replayed, self._journal.given_up)
+
     def snapshot(self) -> Snapshot:
         """Read the whole device, and what the driver knows of its lanes and requests."""
         now_ns = time.monotonic_ns()
@@ -566,6 +577,7 @@ class Device:
                 )
                 for request in sorted(self.requests, key=lambda request: request.submitted_ns)
             ),
+            failovers=self.failovers,
         )
 
     def trace(self) -> list[Event]:
@@ -701,6 +713,7 @@ class Device:
                     fresh.set_tiers(self._tiers)
                     fresh.set_costs(self._costs)
                 self._link = fresh
+                self._devices_lost += 1
             self._replaced.notify_all()
         old.results.stop()
         # This asks its lanes to end, too.

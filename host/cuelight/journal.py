@@ -14,6 +14,7 @@ from cuelight.transports.base import Transport
 __all__ = ["Journal"]
 
 _LOSSES = 3
+_MOST_LOSSES = 10
 _SUSPECT_S = 60.0
 _NOTICE_S = 5.0
 
@@ -23,7 +24,7 @@ class Journal:
 
     A request itself knows what was asked and which tokens came, so it is admitted with a prompt that has both. After a
     second loss without a token in between, requests are admitted one at a time: whichever is to blame then fails alone,
-    at its third. A parked request is admitted once it has a credit.
+    at its third, or a later one if new requests had no token either. A parked request is admitted once it has a credit.
 
     Parameters
     ----------
@@ -40,6 +41,10 @@ class Journal:
     ----------
     delivered : list of int
         Tokens that came, by lane group; tells a lane that works from one that only starts.
+    replayed : int
+        Times that a request was taken over to be admitted again.
+    given_up : int
+        Requests that failed for want of a token in several attempts.
     """
 
     def __init__(
@@ -50,6 +55,8 @@ class Journal:
         groups: int,
     ) -> None:
         self.delivered = [0] * groups
+        self.replayed = 0
+        self.given_up = 0
         self._admit = admit
         self._freed = freed
         self._replace = replace
@@ -81,13 +88,15 @@ class Journal:
                     continue
                 if self._closed:
                     request.fail(self._closed)
-                elif (losses := request.lose()) >= _LOSSES:
+                elif (losses := request.lose()) >= (_MOST_LOSSES if request.accompanied else _LOSSES):
+                    self.given_up += 1
                     request.fail(
                         type(error)(
                             f"Request {request.id:#010x} got no token in {losses} attempts; the last ended so: {error}"
                         )
                     )
                 else:
+                    self.replayed += 1
                     self._push(request)
             self._wake()
 

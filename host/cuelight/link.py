@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from cuelight import regmap
 from cuelight.admission import Admission
 from cuelight.commands import Commands
-from cuelight.errors import DeviceBusy, DeviceLost, TransportError
+from cuelight.errors import DeviceBusy, TransportError
 from cuelight.journal import Journal
 from cuelight.lanes.port import next_sequence
 from cuelight.policy import Cost, Tier
@@ -136,8 +136,6 @@ def identify(transport: Transport) -> regmap.IdentityCapabilities:
         What answers is no device of this version.
     """
     magic = transport.read32(IDENTITY + regmap.Identity.MAGIC)
-    if magic == 0xFFFF_FFFF:
-        raise DeviceLost("The device reads all ones; check that it is powered and programmed, then open it again.")
     if magic != regmap.Identity.MAGIC_RESET:
         raise TransportError(f"What answers has the magic {magic:#010x}, so it is no Cuelight; check the URI.")
     version = regmap.IdentityVersion.unpack(transport.read32(IDENTITY + regmap.Identity.VERSION))

@@ -6,7 +6,7 @@ import contextlib
 import os
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
@@ -18,8 +18,9 @@ from cuelight.engine.defaults import load_defaults
 from cuelight.engine.progress import Progress, silent
 from cuelight.engine.tokenizer import Tokenizer
 from cuelight.engine.weights import DEFAULT_MODEL, resolve
-from cuelight.errors import CuelightError, DeviceClosed, DeviceLost, InvalidArgument, LaneError, SegmentError
+from cuelight.errors import InvalidArgument
 from cuelight.filters import FilterSettings
+from cuelight.lanes.crew import Crew
 from cuelight.lanes.process import LaneProcess
 from cuelight.policy import Tier, open_tiers
 from cuelight.request import DEFAULT_TIMEOUT_S, Request
@@ -29,7 +30,6 @@ __all__ = ["LLM", "Metrics", "Stream"]
 
 DEFAULT_KV_POSITIONS = 16_384
 DEFAULT_NEW_TOKENS = 256
-_FRUITLESS = 3
 
 
 class LLM:
@@ -55,28 +55,20 @@ class LLM:
         self,
         directory: Path,
         device: Device,
-        lanes: Sequence[LaneProcess],
-        start_lane: Callable[[int], LaneProcess],
+        crew: Crew,
     ) -> None:
         self.directory = directory
         self.device = device
-        self._lanes = list(lanes)
-        self._start_lane = start_lane
+        self._crew = crew
         self.tokenizer = Tokenizer(directory)
         self._defaults = load_defaults(directory)
         self._template: ChatTemplate | None = None
-        self._lost: set[int] = set()
-        self._closing = threading.Event()
-        self._starting = threading.Lock()
         self._close_once = threading.Lock()
-        device.on_replaced(self._leave_old_device)
-        for group in range(len(self._lanes)):
-            threading.Thread(target=self._keep, args=(group,), name=f"cuelight-keep-{group}", daemon=True).start()
 
     @property
     def lanes(self) -> tuple[LaneProcess, ...]:
         """Lanes by lane group; one that dies is replaced."""
-        return tuple(self._lanes)
+        return self._crew.lanes
 
     @classmethod
     def open(
@@ -93,6 +85,7 @@ class LLM:
         tiers: Sequence[Tier] | None = None,
         dtype: str = DTYPES[0],
         threads: int = 0,
+        spare: bool = False,
         progress: Progress = silent,
     ) -> Self:
         """Load a model and start its lanes; the first time, fetch it and build the twin.
@@ -120,6 +113,8 @@ class LLM:
             float32, or bfloat16 for half the memory; what lanes compute in, whatever the model's files hold.
         threads : int
             Threads of a lane; 0 divides the processors by the lanes.
+        spare : bool
+            Keep a process with its code loaded that takes the place of a lane that dies, which is back sooner then.
         progress : callable
             Told how far fetching and loading are.
 
@@ -167,26 +162,15 @@ class LLM:
                 tiers=tiers,
             )
 
-            def start_lane(lane: int, progress: Progress = silent) -> LaneProcess:
+            def prepare(progress: Progress) -> LaneProcess:
                 return LaneProcess(
-                    opened.segment.path,
-                    lane,
-                    directory,
-                    stages=stages,
-                    blocks=blocks,
-                    dtype=dtype,
-                    threads=threads,
-                    progress=progress,
+                    directory, stages=stages, blocks=blocks, dtype=dtype, threads=threads, progress=progress
                 )
 
-            workers = []
-            for lane in range(lanes):
-                worker = start_lane(lane, progress)
-                undo.callback(worker.stop)
-                workers.append(worker)
-            for worker in workers:
-                worker.wait_ready()
-            llm = cls(directory, opened, workers, start_lane)
+            crew = Crew(opened, prepare, spare=spare)
+            undo.callback(crew.close)
+            crew.start(lanes, progress)
+            llm = cls(directory, opened, crew)
             undo.pop_all()
             return llm
 
@@ -359,13 +343,11 @@ class LLM:
     def close(self) -> None:
         """End generations, lanes and device; a second call does nothing."""
         with self._close_once:
-            with self._starting:
-                self._closing.set()
+            self._crew.stop_keeping()
             try:
                 self.device.stop()
             finally:
-                for lane in self._lanes:
-                    lane.stop()
+                self._crew.close()
                 self.device.close()
 
     def __enter__(self) -> Self:
@@ -378,53 +360,4 @@ class LLM:
 
     def _emptiest_group(self) -> int:
         live = [request.group for request in self.device.requests]
-        groups = range(len(self.lanes))
-        return min([group for group in groups if group not in self._lost] or groups, key=live.count)
-
-    def _leave_old_device(self) -> None:
-        # Its lanes were asked to end, but one that stands still, or was just being started, would not.
-        with self._starting:
-            for lane in self._lanes:
-                if lane.segment_path != self.device.segment.path:
-                    lane.stop()
-
-    def _keep(self, group: int) -> None:
-        """Start the lane of a group again whenever it has ended, unless it ends time after time without a token."""
-        fruitless = delivered = 0
-        while True:
-            error = self._lanes[group].wait()
-            if self._closing.is_set():
-                return
-            fruitless = fruitless + 1 if delivered == self.device.delivered(group) else 0
-            delivered = self.device.delivered(group)
-            try:
-                if fruitless > _FRUITLESS:
-                    raise error
-                self._restart(group)
-            except (CuelightError, OSError) as failure:
-                self._lost.add(group)
-                reason = (
-                    failure if isinstance(failure, LaneError) else LaneError(f"Lane {group} can't start: {failure}")
-                )
-                with contextlib.suppress(CuelightError):
-                    self.device.reset_group(group, reason)
-                return
-
-    def _restart(self, group: int) -> None:
-        with self._starting:
-            if self._closing.is_set():
-                return
-            segment_path = self.device.segment.path
-            try:
-                # One that never served has lost nothing, and a fresh device has taken the requests over already.
-                if self._lanes[group].served and self._lanes[group].segment_path == segment_path:
-                    self.device.restart_group(group)
-                self._lanes[group] = self._start_lane(group)
-            except (DeviceLost, DeviceClosed, SegmentError):
-                # Replaced this very moment, or about to be.
-                if not self.device.wait_replaced(segment_path):
-                    raise
-                self._lanes[group] = self._start_lane(group)
-        with contextlib.suppress(LaneError):
-            # What is wrong with it shows as its end.
-            self._lanes[group].wait_ready()
+        return min(self._crew.groups or (0,), key=live.count)

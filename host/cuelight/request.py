@@ -124,6 +124,7 @@ class Request:
         self._goes_on = False
         self._losses = 0
         self._kept = 0
+        self._accompanied = False
         self._alternatives: dict[int, float] = {}
         self._failure: CuelightError | None = None
         self._finish: Finish | None = None
@@ -193,6 +194,16 @@ class Request:
     def parked(self) -> bool:
         """Whether it waits for a credit, or will once its pass is over."""
         return self._credits < 0 and not self.done
+
+    @property
+    def progressed(self) -> bool:
+        """Whether it has had a token since it was admitted."""
+        return len(self._tokens) > self._kept
+
+    @property
+    def accompanied(self) -> bool:
+        """Whether its lane was lost while others had no token either, so that any of them may be to blame."""
+        return self._accompanied
 
     @property
     def losses(self) -> int:
@@ -424,10 +435,14 @@ class Request:
     def lose(self) -> int:
         """Note that its lane or device is gone; return how often that has happened without a token in between."""
         with self._changed:
-            self._losses = 1 if len(self._tokens) > self._kept else self._losses + 1
+            self._losses = 1 if self.progressed else self._losses + 1
             self._kept = len(self._tokens)
             self._changed.notify_all()
             return self._losses
+
+    def note_company(self, accompanied: bool) -> None:
+        """Note, when its lane is lost, whether another request may be to blame as well."""
+        self._accompanied = accompanied
 
     def wait_progress(self, timeout_s: float) -> bool:
         """Wait until it has a token more than when it was lost, parks, is over or is lost again; False if in vain."""

@@ -10,7 +10,7 @@ from cuelight.errors import CuelightError, DeviceLost, LaneError, TransportError
 from cuelight.journal import Journal
 from cuelight.lanes.faults import LaneFault
 from cuelight.lanes.types import LaneToken, TokenStatus
-from cuelight.regmap import COUNTERS, FIFO, IDENTITY, Counters, Fifo, FifoRetireHead, Identity, RetireReason
+from cuelight.regmap import COUNTERS, FIFO, Counters, Fifo, FifoRetireHead, RetireReason
 from cuelight.request import Finish, Request
 from cuelight.room import Room
 from cuelight.transports.base import Transport
@@ -20,6 +20,7 @@ __all__ = ["Results"]
 _MASK = 0xFFFF_FFFF
 _CHECK_S = 1.0
 _SETTLE_S = 1.0
+_PATIENCE_S = 2.0
 _FINISH: dict[int, Finish | None] = {
     TokenStatus.MORE: None,
     TokenStatus.END_OF_TEXT: Finish.END_OF_TEXT,
@@ -51,7 +52,6 @@ class Results:
         self._commands = commands
         self._room = room
         self._journal = journal
-        self._nonce = transport.read64(IDENTITY + Identity.BOOT_NONCE)
         self._changed = threading.Condition()
         self._live: dict[int, Request] = {}
         self._swept: set[int] = set()
@@ -136,7 +136,7 @@ class Results:
                 self._commands.collect_rejects()
                 before, bell = bell, self._transport.wait(bell, _CHECK_S)
                 if bell == before and self._live:
-                    self._check_identity()
+                    self._check_device()
         except DeviceLost as error:
             self._room.close(error)
             with self._changed:
@@ -195,6 +195,7 @@ class Results:
             # Just after a retirement or a pop the head may be some cycles behind.
             if not head.valid or head.index != self._popped & 0xFFFF:
                 if time.monotonic() > deadline:
+                    self._commands.check_identity()
                     raise TransportError(
                         "The device counts retirements that its FIFO does not show; "
                         "let no other program pop this device's FIFOs."
@@ -221,9 +222,12 @@ class Results:
         error = LaneError(f"Lane group {request.group} was reset while the request lived; submit it again.")
         self._journal.lose((request,), error)
 
-    def _check_identity(self) -> None:
-        if self._transport.read64(IDENTITY + Identity.BOOT_NONCE) != self._nonce:
-            raise DeviceLost("The device was reset, so its requests are lost; open it again and submit them again.")
+    def _check_device(self) -> None:
+        self._commands.check_identity()
+        if not self._transport.moves(_PATIENCE_S):
+            raise DeviceLost(
+                f"The device answers but does nothing for {_PATIENCE_S:g} s; open it again, and submit requests again."
+            )
 
 
 def _describe_fault(token: LaneToken) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from cuelight.status import Status
 
-__all__ = ["RequestState", "Snapshot"]
+__all__ = ["Failovers", "RequestState", "Snapshot"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,20 @@ class RequestState:
     """It waits for a credit."""
     age_s: float
     """Time since `submit`, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failovers:
+    """What was lost since the device was opened, and what became of the requests."""
+
+    lanes: int
+    """Lanes that were replaced with requests on them or without."""
+    devices: int
+    """Devices that were replaced."""
+    replayed: int
+    """Times that a request was taken back to be admitted again."""
+    given_up: int
+    """Requests that failed because they got no token in several attempts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +64,7 @@ class Snapshot:
     """By tier, requests that wait on the host for a slot or for KV blocks."""
     requests: tuple[RequestState, ...]
     """Oldest first."""
+    failovers: Failovers
 
     def to_dict(self) -> dict[str, Any]:
         """Make it JSON-ready."""

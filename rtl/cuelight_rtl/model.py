@@ -32,6 +32,7 @@ _PROTOTYPES = {
     "cuelight_twin_open": (c_void_p, c_int, c_uint64, c_uint32, c_uint32, c_uint64, c_int),
     "cuelight_twin_close": (None, c_void_p),
     "cuelight_twin_free": (None, c_void_p),
+    "cuelight_twin_beat": (c_int, c_void_p, c_uint32),
     "cuelight_twin_read": (c_int, c_void_p, c_uint32, POINTER(c_uint64)),
     "cuelight_twin_write": (c_int, c_void_p, c_uint32, c_uint64, c_uint32),
     "cuelight_twin_take_trace": (c_int, c_void_p, c_void_p, c_uint32, POINTER(c_uint32)),

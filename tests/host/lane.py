@@ -1,4 +1,4 @@
-"""A lane for tests: a thread that answers every dispatch at once, with a cache of KV blocks and a very small model."""
+"""A lane for tests: it answers every dispatch at once, with a cache of KV blocks and a very small model."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Died(Exception):
     """Raised by a gate to end its lane as if its process were killed."""
 
 
-class InstantLane(threading.Thread):
-    """Runs `lane` of `device` until the device closes; `gate`, called before each completion, may hold it up.
+class Answers:
+    """Answers the dispatches of a port; `gate`, called before each completion, may hold it up.
 
     A prompt with a token of `poison` kills it. As a model would, it writes its rows into the KV blocks and sees earlier
     positions only through them.
@@ -61,24 +61,22 @@ class InstantLane(threading.Thread):
         Entries of all passes.
     """
 
-    def __init__(self, device: Device, lane: int = 0, gate: Callable[[Dispatch], None] | None = None) -> None:
-        super().__init__(daemon=True)
+    def __init__(
+        self, port: LanePort, blocks: int, positions: int, gate: Callable[[Dispatch], None] | None = None
+    ) -> None:
         self.passes: list[tuple[int, int]] = []
         self.chunks: list[Entry] = []
         self._gate = gate
-        self._port = LanePort(device.segment.path, lane)
+        self._port = port
         self._stopping = threading.Event()
-        self._positions = device._room.block_positions(lane)
-        self._cache = np.full((device._room.blocks(lane), self._positions), _UNWRITTEN, np.int32)
+        self._positions = positions
+        self._cache = np.full((blocks, positions), _UNWRITTEN, np.int32)
         self._slots: dict[int, _Tenant] = {}
         self._seats: dict[int, _Tenant] = {}
         self.poison: frozenset[int] = frozenset()
 
-    def run(self) -> None:
-        with contextlib.suppress(Died):
-            self._serve()
-
-    def _serve(self) -> None:
+    def serve(self) -> None:
+        """Go on until the device closes; a gate or a poison may raise `Died`."""
         records: dict[int, PassRecord] = {}
         with self._port as port:
             while not self._stopping.is_set() and not port.stop_requested:
@@ -94,11 +92,6 @@ class InstantLane(threading.Thread):
                 if self._gate:
                     self._gate(dispatch)
                 port.complete(dispatch.sequence, finished)
-
-    def stop(self) -> None:
-        self._stopping.set()
-        self.join(30)
-        assert not self.is_alive()
 
     def _prefill(self, record: PassRecord) -> None:
         for entry in record.entries:
@@ -142,6 +135,24 @@ class InstantLane(threading.Thread):
     def _read(self, tenant: _Tenant) -> list[int]:
         rows: list[int] = self._cache[tenant.record.block_table].reshape(-1)[: tenant.next].tolist()
         return rows
+
+
+class InstantLane(Answers, threading.Thread):
+    """`Answers` for a lane of a device, in a thread."""
+
+    def __init__(self, device: Device, lane: int = 0, gate: Callable[[Dispatch], None] | None = None) -> None:
+        threading.Thread.__init__(self, daemon=True)
+        room = device._room
+        Answers.__init__(self, LanePort(device.segment.path, lane), room.blocks(lane), room.block_positions(lane), gate)
+
+    def run(self) -> None:
+        with contextlib.suppress(Died):
+            self.serve()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self.join(30)
+        assert not self.is_alive()
 
 
 @contextmanager

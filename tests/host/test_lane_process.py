@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from cuelight import regmap
-from cuelight.errors import LaneError
+from cuelight.errors import LaneError, SegmentError
 from cuelight.lanes.faults import LaneFault
 from cuelight.lanes.process import LaneProcess
 from cuelight.lanes.types import LaneToken, SlotRecord, TokenStatus
@@ -46,7 +46,8 @@ def segment() -> Iterator[Segment]:
 
 @pytest.fixture
 def lane(segment: Segment, directory: Path) -> Iterator[LaneProcess]:
-    lane = LaneProcess(segment.path, 0, directory, stages=STAGES, blocks=8, threads=1)
+    lane = LaneProcess(directory, stages=STAGES, blocks=8, threads=1)
+    lane.serve(segment.path, 0)
     lane.wait_ready(DEADLINE_S)
     yield lane
     lane.stop()
@@ -156,7 +157,8 @@ def test_lane_ends_with_its_parent(segment: Segment, directory: Path) -> None:
 import sys
 from pathlib import Path
 from cuelight.lanes.process import LaneProcess
-lane = LaneProcess({str(segment.path)!r}, 1, Path({str(directory)!r}), stages={STAGES}, blocks=8, threads=1)
+lane = LaneProcess(Path({str(directory)!r}), stages={STAGES}, blocks=8, threads=1)
+lane.serve(Path({str(segment.path)!r}), 1)
 lane.wait_ready()
 print(lane.pid, flush=True)
 sys.stdin.read()
@@ -190,4 +192,10 @@ def test_lane_that_cannot_start_says_why(
 
 
 def start(segment_path: Path, lane: int, directory: Path, stages: int) -> LaneProcess:
-    return LaneProcess(segment_path, lane, directory, stages=stages, blocks=8, threads=1)
+    process = LaneProcess(directory, stages=stages, blocks=8, threads=1)
+    try:
+        process.serve(segment_path, lane)
+    except SegmentError:
+        process.stop()
+        raise
+    return process

@@ -14,7 +14,7 @@ import torch
 
 from cuelight.engine.config import DTYPES
 from cuelight.engine.model import Llama
-from cuelight.errors import CuelightError, DeviceClosed, SegmentError
+from cuelight.errors import CuelightError, DeviceClosed, InvalidArgument, SegmentError
 from cuelight.lanes.cpu_executor import CpuExecutor, StageResult
 from cuelight.lanes.faults import LaneFault
 from cuelight.lanes.port import LanePort
@@ -28,7 +28,9 @@ _NOBODY = PassRecord((), ())
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Load the model, then run dispatches until asked to end or the parent process is gone.
+    """Wait for a place, load the model, then run dispatches until asked to end or the parent process is gone.
+
+    The place is a line on standard input, ``{"segment": path, "lane": number}``; without one it ends.
 
     Tells the parent on standard output, one JSON object a line: ``{"doing": text, "share": 0 to 1}`` while loading,
     ``{"ready": true}``, or ``{"error": sentence}``.
@@ -40,12 +42,15 @@ def main(arguments: list[str] | None = None) -> int:
     """
     options = _parse(arguments)
     try:
-        torch.set_num_threads(options.threads or _own_share(options.segment))
+        if not (place := sys.stdin.readline()):
+            return 0
+        segment, lane = _read_place(place)
+        torch.set_num_threads(options.threads or _own_share(segment))
         model = Llama.load(
             options.model, lambda what, share: _say(doing=what, share=share), getattr(torch, options.dtype)
         )
         executor = CpuExecutor(model, options.blocks, options.stages)
-        with LanePort(options.segment, options.lane) as port:
+        with LanePort(segment, lane) as port:
             _say(ready=True)
             _serve(port, executor, options.parent)
     except DeviceClosed:
@@ -83,6 +88,14 @@ def _log_faults(lane: int, result: StageResult) -> None:
             print(f"lane {lane}: gave up on request {token.request_id:#010x}: {fault}", file=sys.stderr, flush=True)
 
 
+def _read_place(line: str) -> tuple[Path, int]:
+    try:
+        place = json.loads(line)
+        return Path(place["segment"]), int(place["lane"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise InvalidArgument('A lane\'s place is a line {"segment": path, "lane": number}; give it one.') from error
+
+
 def _own_share(segment_path: Path) -> int:
     segment = Segment.open(segment_path)
     lanes = segment.shape.lanes
@@ -97,8 +110,6 @@ def _say(**what: Any) -> None:
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m cuelight.lanes.cpu", description="A lane on the CPU.")
-    parser.add_argument("--segment", type=Path, required=True, help="the device's shared segment")
-    parser.add_argument("--lane", type=int, required=True, help="number of the lane")
     parser.add_argument("--model", type=Path, required=True, help="model directory")
     parser.add_argument("--stages", type=int, required=True, help="stages of the model, as the device counts them")
     parser.add_argument("--blocks", type=int, required=True, help="KV blocks of the lane")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import json
 import os
 import subprocess
@@ -27,12 +28,10 @@ _LOG_LINES = 50
 class LaneProcess:
     """A CPU lane in a process of its own; it ends when this process does.
 
+    It loads its code at once, and its weights when `serve` gives it a place.
+
     Parameters
     ----------
-    segment_path
-        The device's shared segment.
-    lane
-        Number of the lane.
     directory
         Model directory.
     stages
@@ -48,16 +47,19 @@ class LaneProcess:
 
     Attributes
     ----------
-    segment_path : Path
-        The device's shared segment.
+    segment_path : Path or None
+        The device's shared segment; None until it has a place.
+    lane : int
+        Number of the lane.
     served : bool
         It has come so far as to take dispatches.
     """
 
+    program = ("-m", "cuelight.lanes.cpu")
+    """What the interpreter runs; takes the arguments of `cuelight.lanes.cpu`."""
+
     def __init__(
         self,
-        segment_path: str | Path,
-        lane: int,
         directory: Path,
         *,
         stages: int,
@@ -66,23 +68,22 @@ class LaneProcess:
         threads: int = 0,
         progress: Progress = silent,
     ) -> None:
-        self.lane = lane
-        self.segment_path = Path(segment_path)
+        self.lane = 0
+        self.segment_path: Path | None = None
         self.served = False
         self._progress = progress
         self._ready = threading.Event()
         self._told_error = ""
         self._log: collections.deque[str] = collections.deque(maxlen=_LOG_LINES)
-        self._set_stop(False)
-        command = [sys.executable, "-m", "cuelight.lanes.cpu", "--segment", str(segment_path), "--lane", str(lane)]
-        command += ["--model", str(directory), "--stages", str(stages), "--blocks", str(blocks)]
+        command = [sys.executable, *self.program, "--model", str(directory)]
+        command += ["--stages", str(stages), "--blocks", str(blocks)]
         command += ["--dtype", dtype, "--threads", str(threads), "--parent", str(os.getpid())]
         environment = dict(os.environ)
         if "OMP_WAIT_POLICY" not in environment:
             environment.setdefault("GOMP_SPINCOUNT", _SPINS)
         self._process = subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -91,7 +92,7 @@ class LaneProcess:
             start_new_session=True,
         )
         self._readers = [
-            threading.Thread(target=read, args=(stream,), name=f"cuelight-lane-{lane}-{name}", daemon=True)
+            threading.Thread(target=read, args=(stream,), name=f"cuelight-lane-{self.pid}-{name}", daemon=True)
             for name, read, stream in (
                 ("news", self._read_news, self._process.stdout),
                 ("log", self._read_log, self._process.stderr),
@@ -106,9 +107,30 @@ class LaneProcess:
         return self._process.pid
 
     @property
+    def alive(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    @property
     def log(self) -> str:
         """Last lines it wrote to standard error."""
         return "\n".join(self._log)
+
+    def serve(self, segment_path: Path, lane: int) -> None:
+        """Be lane `lane` of the device with this segment; called once.
+
+        Raises
+        ------
+        SegmentError
+            There is no segment of this version at `segment_path`.
+        """
+        self.lane = lane
+        self._set_stop(segment_path, False)
+        self.segment_path = segment_path
+        assert self._process.stdin is not None
+        # Where it has died already, its end says why.
+        with contextlib.suppress(BrokenPipeError), self._process.stdin as place:
+            json.dump({"segment": str(segment_path), "lane": lane}, place)
 
     def wait_ready(self, timeout_s: float = 300.0) -> None:
         """Wait until it takes dispatches.
@@ -148,7 +170,9 @@ class LaneProcess:
         """Ask it to end, and after `timeout_s` seconds make it; a second call does nothing."""
         if self._process.poll() is None:
             try:
-                self._set_stop(True)
+                if self.segment_path is None:
+                    raise SegmentError("It has no place.")
+                self._set_stop(self.segment_path, True)
             except SegmentError:
                 self._process.terminate()
             try:
@@ -158,8 +182,8 @@ class LaneProcess:
         for reader in self._readers:
             reader.join(5.0)
 
-    def _set_stop(self, stop: bool) -> None:
-        segment = Segment.open(self.segment_path)
+    def _set_stop(self, segment_path: Path, stop: bool) -> None:
+        segment = Segment.open(segment_path)
         segment.set_stop(self.lane, stop)
         segment.close()
 

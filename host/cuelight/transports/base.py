@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
+from cuelight.errors import DeviceLost
+from cuelight.regmap import IDENTITY, Identity
 from cuelight.segment import Segment
 
-__all__ = ["Transport"]
+__all__ = ["Transport", "confirm_present"]
+
+_LOOKS = 3
 
 
 class Transport(Protocol):
@@ -38,8 +43,29 @@ class Transport(Protocol):
         The bell rings after tokens, retirements and rejects. After `timeout_s` seconds the same value comes back.
         """
 
+    def moves(self, timeout_s: float) -> bool:
+        """Whether the device, within `timeout_s` seconds, shows that it does its work and does not only answer.
+
+        Nothing that is under way is disturbed.
+        """
+
     def drain_trace(self) -> list[tuple[int, int, int, int, int, int]]:
         """Take the events traced so far: (time in ns, kind, lane, stage, id, detail), oldest first."""
 
     def close(self) -> None:
         """Give the device back; whoever waits is woken. A second call does nothing."""
+
+
+def confirm_present(read32: Callable[[int], int]) -> None:
+    """Tell a register that reads all ones from a device that is gone: its identity answers several times in a row.
+
+    Every transport calls this after such a read, and reads again then.
+
+    Raises
+    ------
+    DeviceLost
+        It does not.
+    """
+    for _ in range(_LOOKS):
+        if read32(IDENTITY + Identity.MAGIC) != Identity.MAGIC_RESET:
+            raise DeviceLost("The device reads all ones; check that it is powered and programmed, then open it again.")

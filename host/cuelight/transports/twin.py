@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from cuelight.errors import BuildError, DeviceClosed, DeviceLost, InvalidArgument, TransportError
 from cuelight.segment import Segment, Shape
+from cuelight.transports.base import confirm_present
 
 __all__ = ["TwinTransport"]
 
@@ -18,6 +19,8 @@ _CLOSED = -1
 _TRACE_LIMIT = 1 << 20
 _TRACE_CHUNK = 1024
 _SLICE_S = 1.0
+_LATE = 1
+_MASK32, _MASK64 = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
 
 
 class TwinTransport:
@@ -92,12 +95,20 @@ class TwinTransport:
     def read32(self, offset: int) -> int:
         """Read a 32-bit register."""
         _check_offset(offset, 4)
-        return self._read(offset & ~7) >> 8 * (offset & 4) & 0xFFFF_FFFF
+        value = self._read32(offset)
+        if value == _MASK32:
+            confirm_present(self._read32)
+            return self._read32(offset)
+        return value
 
     def read64(self, offset: int) -> int:
         """Read a 64-bit register in one transaction."""
         _check_offset(offset, 8)
-        return self._read(offset)
+        value = self._read(offset)
+        if value == _MASK64:
+            confirm_present(self._read32)
+            return self._read(offset)
+        return value
 
     def write32(self, offset: int, value: int) -> None:
         """Write a 32-bit register; its effect is complete on return."""
@@ -122,6 +133,13 @@ class TwinTransport:
                 raise _closed()
             if now != bell or not left_s:
                 return now
+
+    def moves(self, timeout_s: float) -> bool:
+        """Whether the thread that steps the RTL goes round within `timeout_s` seconds."""
+        status = self._library.cuelight_twin_beat(self._handle, max(0, int(timeout_s * 1e3)))
+        if status != _LATE:
+            self._check(status)
+        return bool(status != _LATE)
 
     def drain_trace(self) -> list[tuple[int, int, int, int, int, int]]:
         """Take the events traced so far: (time in ns, kind, lane, stage, id, detail), oldest first."""
@@ -154,6 +172,9 @@ class TwinTransport:
             self._segment.set_stop(lane, True)
         self._segment.ring_host()
         self._segment.close()
+
+    def _read32(self, offset: int) -> int:
+        return self._read(offset & ~7) >> 8 * (offset & 4) & _MASK32
 
     def _read(self, offset: int) -> int:
         data = ctypes.c_uint64()

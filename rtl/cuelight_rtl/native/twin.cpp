@@ -1,6 +1,7 @@
 // The twin: a model, and a thread that carries dispatches from its poll registers to the lanes' rings in the shared
 // segment and completions back. Lanes may write anything into the segment: nothing read from it is relied upon.
 
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -8,10 +9,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <deque>
 #include <mutex>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "cuelight_bell.h"
@@ -33,7 +34,12 @@ constexpr unsigned burst_cycles = 256;
 constexpr unsigned time_cycles = 8;
 constexpr size_t trace_limit = 1 << 20;
 
-enum Status { ok = 0, closed = -1, lost = -2 };
+// Waits are cut in slices: time in which the whole process was stopped counts as one of them.
+constexpr std::chrono::milliseconds lock_slice{100};
+constexpr unsigned lock_slices = 30;
+constexpr unsigned join_s = 2;
+
+enum Status { late = 1, ok = 0, closed = -1, lost = -2 };
 
 uint64_t now_ns() {
     timespec now;
@@ -124,24 +130,39 @@ class Twin {
         sigset_t all, before;
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
-        thread_ = std::thread(&Twin::run, this);
+        const int error = pthread_create(&thread_, nullptr, [](void *twin) -> void * {
+            static_cast<Twin *>(twin)->run();
+            return nullptr;
+        }, this);
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        if (error) {
+            munmap(memory_, size_);
+            throw std::system_error(error, std::generic_category());
+        }
+        pthread_setname_np(thread_, "cuelight-twin");
     }
 
-    ~Twin() {
-        close();
-        // At the end of a process another thread may still be in a call.
-        while (callers_.load()) sched_yield();
-        mutex_.lock();
-        mutex_.unlock();
-        munmap(memory_, size_);
-    }
+    ~Twin() { munmap(memory_, size_); }
 
     void close() {
         const std::lock_guard<std::mutex> once(close_mutex_);
         closing_.store(true);
         cuelight_bell_ring(device_bell_);
-        if (thread_.joinable()) thread_.join();
+        if (ended_ || abandoned_) return;
+        timespec deadline;
+        clock_gettime(CLOCK_REALTIME, &deadline);
+        deadline.tv_sec += join_s;
+        ended_ = !pthread_timedjoin_np(thread_, nullptr, &deadline);
+        abandoned_ = !ended_;
+    }
+
+    // Closes it; whether it may be deleted then: nobody is in a call, nor stands still in the thread.
+    bool quit() {
+        close();
+        // At the end of a process another thread may still be in a call.
+        while (callers_.load()) sched_yield();
+        Lock lock(mutex_, std::defer_lock);
+        return !abandoned_ && take(lock);
     }
 
     int read(uint32_t addr, uint64_t *data) {
@@ -174,12 +195,28 @@ class Twin {
         });
     }
 
+    // Whether the thread goes round within so many slices of a millisecond; `late` if not.
+    int beat(uint32_t slices) {
+        const uint32_t seen = beats_.load();
+        cuelight_bell_ring(device_bell_);
+        for (uint32_t i = 0; beats_.load() == seen; ++i) {
+            if (closing_.load()) return closed;
+            if (lost_.load()) return lost;
+            if (i == slices) return late;
+            const timespec slice{0, 1000000};
+            nanosleep(&slice, nullptr);
+        }
+        return ok;
+    }
+
     uint64_t cycles() {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        return model_.cycles;
+        Lock lock(mutex_, std::defer_lock);
+        return take(lock) ? model_.cycles : 0;
     }
 
   private:
+    using Lock = std::unique_lock<std::timed_mutex>;
+
     // ------------------------------------------------------------------ the model; all with the lock held
 
     void set_time() { model_.top.time_ns = now_ns(); }
@@ -256,7 +293,7 @@ class Twin {
     }
 
     bool give_up() {
-        lost_ = true;
+        lost_.store(true);
         host_due_ = true;
         return false;
     }
@@ -356,14 +393,25 @@ class Twin {
 
     // ------------------------------------------------------------------ threads
 
+    // Whoever holds the lock for longer stands still, or is gone.
+    static bool take(Lock &lock) {
+        for (unsigned i = 0; i < lock_slices; ++i)
+            if (lock.try_lock_for(lock_slice)) return true;
+        return false;
+    }
+
     // One call of a host thread. The device's own work that it causes is left to the thread.
     template <typename Work>
     int call(Work work) {
+        if (closing_.load()) return closed;
+        if (lost_.load()) return lost;
         callers_.fetch_add(1);
-        std::unique_lock<std::mutex> lock(mutex_);
+        Lock lock(mutex_, std::defer_lock);
+        const bool taken = take(lock);
         callers_.fetch_sub(1);
         if (closing_.load()) return closed;
-        if (lost_) return lost;
+        if (!taken && !lost_.exchange(true)) cuelight_bell_ring(host_bell_);
+        if (lost_.load()) return lost;
         set_time();
         const int status = work() ? ok : lost;
         const bool left = busy();
@@ -398,11 +446,12 @@ class Twin {
     void run() {
         while (!closing_.load()) {
             const uint32_t seen = cuelight_bell_read(device_bell_);
-            std::unique_lock<std::mutex> lock(mutex_);
+            Lock lock(mutex_);
             const bool more = serve();
             const bool due = std::exchange(host_due_, false);
-            const bool dead = lost_;
+            const bool dead = lost_.load();
             lock.unlock();
+            beats_.fetch_add(1);
             if (due) cuelight_bell_ring(host_bell_);
             if (dead) return;
             // The mutex is not fair: whoever asks for a register goes first.
@@ -438,21 +487,22 @@ class Twin {
     uint8_t *memory_ = nullptr;
     uint32_t *device_bell_ = nullptr, *host_bell_ = nullptr;
 
-    std::mutex mutex_;  // guards what follows
+    std::timed_mutex mutex_;  // guards what follows
     Model model_;
     Lane lanes_[lanes];
     std::deque<Event> trace_;
     bool trace_draining_ = false;
     bool host_due_ = false;
-    bool lost_ = false;
     bool answered_ = false;
     uint64_t answer_ = 0;
     uint32_t interrupts_ = 0;
 
     std::atomic<int> callers_{0};
-    std::atomic<bool> sleeping_{false}, closing_{false};
+    std::atomic<uint32_t> beats_{0};
+    std::atomic<bool> sleeping_{false}, closing_{false}, lost_{false};
     std::mutex close_mutex_;
-    std::thread thread_;
+    bool ended_ = false, abandoned_ = false;
+    pthread_t thread_;
 };
 
 Twin &twin(void *handle) { return *static_cast<Twin *>(handle); }
@@ -475,7 +525,12 @@ CUELIGHT_EXPORT void *cuelight_twin_open(int segment, uint64_t size, uint32_t po
 // Ends the thread; later calls say so. The handle stays valid.
 CUELIGHT_EXPORT void cuelight_twin_close(void *handle) { twin(handle).close(); }
 
-CUELIGHT_EXPORT void cuelight_twin_free(void *handle) { delete &twin(handle); }
+// Closes it too. One whose thread stands still is left where it is.
+CUELIGHT_EXPORT void cuelight_twin_free(void *handle) {
+    if (twin(handle).quit()) delete &twin(handle);
+}
+
+CUELIGHT_EXPORT int cuelight_twin_beat(void *handle, uint32_t timeout_ms) { return twin(handle).beat(timeout_ms); }
 
 CUELIGHT_EXPORT int cuelight_twin_read(void *handle, uint32_t addr, uint64_t *data) {
     return twin(handle).read(addr, data);
