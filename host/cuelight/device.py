@@ -81,6 +81,11 @@ class Device:
     uri, title : str
         What `cuelight status` calls it and says it is used for.
 
+    Attributes
+    ----------
+    url : str
+        HTTP address at which this program serves, for those who look at the device; empty until set.
+
     Raises
     ------
     DeviceLost
@@ -97,6 +102,7 @@ class Device:
         uri: str = "twin",
         title: str = "",
     ) -> None:
+        self.url = ""
         self._uri = uri
         self._title = title
         self._opened_ns = time.monotonic_ns()
@@ -560,6 +566,7 @@ class Device:
             title=self._title,
             program=_program(),
             pid=os.getpid(),
+            url=self.url,
             uptime_s=(now_ns - self._opened_ns) / 1e9,
             status=self.status(),
             lane_pids=tuple(self.segment.lane_pid(lane) for lane in range(self.capabilities.lanes)),

@@ -284,7 +284,7 @@ class Segment:
         return int(self._memory()[(self._port(lane) + regmap.LanePort.EXPECTED) // 4])
 
     def lane_heartbeat(self, lane: int) -> int:
-        """A count that a live lane moves on at least once a second while it waits."""
+        """A count that a live lane moves on at least twice a second while it waits."""
         return int(self._memory()[(self._port(lane) + regmap.LanePort.HEARTBEAT) // 4])
 
     def host_bell(self) -> int:

@@ -55,6 +55,8 @@ class Snapshot:
     program: str
     pid: int
     """Process that has opened it."""
+    url: str
+    """HTTP address at which it serves; empty if it does not."""
     uptime_s: float
     """Time since it was opened, in seconds."""
     status: Status

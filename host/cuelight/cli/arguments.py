@@ -56,7 +56,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = build_parser()
     arguments = parser.parse_args(argv)
     if arguments.command is None:
-        parser.error("name a command: generate, demo, serve, status, models, trace, completion")
+        parser.error("name a command: generate, demo, serve, status, top, models, trace, completion")
     return arguments
 
 
@@ -65,7 +65,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="cuelight", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"cuelight {version('cuelight')}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", parser_class=Parser)
-    for add in (_add_generate, _add_demo, _add_serve, _add_status, _add_models, _add_trace, _add_completion):
+    for add in (_add_generate, _add_demo, _add_serve, _add_status, _add_top, _add_models, _add_trace, _add_completion):
         add(commands)
     return parser
 
@@ -205,6 +205,26 @@ def _add_status(commands: Any) -> None:
     which.add_argument("--pid", type=whole(1), metavar="PID", help="only the device of this process")
     which.add_argument("--device", metavar="URI", help="open this device, show it once and close it again")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line for each device")
+
+
+def _add_top(commands: Any) -> None:
+    text = """
+    Show the devices that programs of this user have open, live: slots, seats and KV blocks, lanes, queues, tokens per
+    second and requests. Where `cuelight serve` has the device, latencies by tier too. `cuelight status` tells the same
+    as text or JSON, without a terminal.
+    """
+    epilog = """
+    keys: q quits, space holds the view, s sorts requests, tab goes to the next device, + and - change the pace
+
+    examples:
+      cuelight top
+      cuelight top --interval 0.2
+    """
+    parser = _add(commands, "top", "a live view in colour of running devices", text, epilog)
+    parser.add_argument(
+        "--interval", type=number(0.1), default=1.0, metavar="S", help="seconds between looks (default: 1)"
+    )
+    parser.add_argument("--pid", type=whole(1), metavar="PID", help="only the device of this process")
 
 
 def _add_models(commands: Any) -> None:

@@ -20,10 +20,12 @@ EXTRAS = {
     "huggingface_hub": "serve",
     "jinja2": "serve",
     "matplotlib": "serve",
+    "prometheus_client": "serve",
     "pydantic": "serve",
     "pydantic_core": "serve",
     "safetensors": "serve",
     "starlette": "serve",
+    "textual": "serve",
     "tokenizers": "serve",
     "torch": "serve",
     "uvicorn": "serve",
@@ -79,6 +81,10 @@ def _run(arguments: argparse.Namespace) -> None:
             from cuelight.cli.status import run_status
 
             run_status(arguments)
+        case "top":
+            from cuelight.cli.top import run_top
+
+            run_top(arguments)
         case "models":
             from cuelight.cli.models import run_models
 

@@ -23,7 +23,7 @@ from cuelight.segment import Segment
 
 __all__ = ["main"]
 
-_WATCH_S = 1.0
+_WATCH_S = 0.5
 _NOBODY = PassRecord((), ())
 
 

@@ -22,7 +22,7 @@ _TOKEN = struct.Struct("<IIIfI")
 _FINISHED = struct.Struct(f"<{regmap.Completion.FINISHED_COUNT}I")
 _UNIT_WORDS = regmap.Record.BITMAP_STRIDE // 4
 _SEATS_PER_UNIT = 32 * regmap.BitmapUnit.WORD_COUNT
-_HEARTBEAT_S = 1.0
+_HEARTBEAT_S = 0.5
 _STOP = 2
 
 

@@ -144,7 +144,7 @@ class LaneProcess:
         if self._process.poll() is not None or self._told_error:
             raise self.wait(timeout_s=5.0)
         if not ready:
-            self._kill()
+            self.kill()
             raise LaneError(f"Lane {self.lane} was not ready after {timeout_s:g} s; give it longer or a smaller model.")
 
     def wait(self, timeout_s: float | None = None) -> LaneError:
@@ -178,18 +178,19 @@ class LaneProcess:
             try:
                 self._process.wait(timeout_s)
             except subprocess.TimeoutExpired:
-                self._kill()
+                self.kill()
         for reader in self._readers:
             reader.join(5.0)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._process.kill()
+        self._process.wait()
 
     def _set_stop(self, segment_path: Path, stop: bool) -> None:
         segment = Segment.open(segment_path)
         segment.set_stop(self.lane, stop)
         segment.close()
-
-    def _kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
 
     def _read_news(self, stream: IO[str]) -> None:
         with stream:

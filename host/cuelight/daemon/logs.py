@@ -1,0 +1,110 @@
+"""The daemon's log: one JSON object a line, with the id of the request it is about and none of its text."""
+
+from __future__ import annotations
+
+import contextvars
+import datetime
+import json
+import logging
+import re
+import time
+import uuid
+from typing import IO, Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["LogRequests", "about_request", "write_json_lines"]
+
+_log = logging.getLogger(__name__)
+_request_id: contextvars.ContextVar[str] = contextvars.ContextVar("cuelight_request_id", default="")
+_SANE_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
+_SCOPE = "cuelight.log"
+
+
+class JsonLines(logging.Formatter):
+    """Time, level, logger, message and request id; then what was given as ``extra={"fields": {…}}``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Make the line."""
+        when = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
+        line: dict[str, Any] = {
+            "time": when.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if request_id := _request_id.get():
+            line["request_id"] = request_id
+        line |= getattr(record, "fields", {})
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def write_json_lines(stream: IO[str], level: int = logging.INFO) -> logging.Handler:
+    """Have everything that is logged written to `stream` from now on.
+
+    Returns
+    -------
+    logging.Handler
+        To be removed from the root logger to end that.
+    """
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonLines())
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(level)
+    return handler
+
+
+def about_request(scope: Scope, **fields: object) -> None:
+    """Add fields to the line that tells of the request with this scope once it is over."""
+    scope.setdefault(_SCOPE, {}).update(fields)
+
+
+class LogRequests:
+    """Gives each HTTP request an id, its client's `X-Request-Id` if that is sane, and logs one line about it.
+
+    The id is in everything that is logged meanwhile, and in the answer's header.
+
+    Parameters
+    ----------
+    app : ASGIApp
+        What answers.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
+        request_id = given if _SANE_ID.fullmatch(given) else uuid.uuid4().hex
+        status = 0
+        begun = time.monotonic()
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
+            await send(message)
+
+        token = _request_id.set(request_id)
+        about_request(scope)
+        try:
+            await self._app(scope, receive, send_with_id)
+        finally:
+            fields = {
+                "method": scope["method"],
+                "path": scope["path"],
+                "status": status or None,
+                "ms": round(1000 * (time.monotonic() - begun), 3),
+                **scope[_SCOPE],
+            }
+            # Those who look every few seconds whether all is well would fill the log.
+            level = logging.DEBUG if scope["path"] in ("/health", "/ready", "/metrics") else logging.INFO
+            _log.log(level, "request", extra={"fields": fields})
+            _request_id.reset(token)

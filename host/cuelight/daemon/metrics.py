@@ -1,0 +1,188 @@
+"""What the daemon counts and times, by tier; names and meanings follow vLLM's where it has them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from cuelight.request import Token
+
+__all__ = ["Metrics", "Record"]
+
+_FIRST_TOKEN_S = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_BETWEEN_S = (0.001, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1, 2.5, 5)
+_WHOLE_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300)
+_LENGTHS = (1, 4, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768)
+
+
+class Metrics:
+    """Counts and times of all questions, and what others collect when somebody looks.
+
+    Counting is for one thread, the event loop's; looking is for any.
+
+    Parameters
+    ----------
+    collectors : collector
+        Of `prometheus_client`; asked at each look, by the thread that looks.
+    """
+
+    def __init__(self, *collectors: Collector) -> None:
+        self._registry = CollectorRegistry()
+        self._tiers: dict[str, _Tier] = {}
+        for collector in collectors:
+            self._registry.register(collector)
+
+        def histogram(name: str, text: str, buckets: Sequence[float]) -> Histogram:
+            return Histogram(f"cuelight_{name}", text, ["tier"], buckets=buckets, registry=self._registry)
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"cuelight_{name}", text, ["tier", *labels], registry=self._registry)
+
+        self.first_token = histogram(
+            "time_to_first_token_seconds", "From a question's arrival to its first token", _FIRST_TOKEN_S
+        )
+        self.between = histogram(
+            "inter_token_latency_seconds", "Between a token and the one before it of a continuation", _BETWEEN_S
+        )
+        self.whole = histogram("e2e_request_latency_seconds", "From a question's arrival to its end", _WHOLE_S)
+        self.queue = histogram(
+            "request_queue_time_seconds", "From a question's arrival until the device has it", _WHOLE_S
+        )
+        self.prompt_length = histogram("request_prompt_tokens", "Tokens of a question's prompt", _LENGTHS)
+        self.answer_length = histogram("request_generation_tokens", "New tokens of a question's answer", _LENGTHS)
+        self.prompt_tokens = counter("prompt_tokens", "Tokens of prompts")
+        self.new_tokens = counter("generation_tokens", "New tokens")
+        self.looked_up = counter("prefix_cache_queries", "Tokens of prompts that were looked up in the prefix cache")
+        self.found = counter("prefix_cache_hits", "Tokens of prompts that were found in the prefix cache")
+        self.success = counter("request_success", "Questions that ended, by how", "finished_reason")
+        self.failures = counter("request_failures", "Questions that failed once they were taken, by why", "reason")
+        self.rejects = counter("rejects", "Questions that were not taken, by why", "reason")
+        self.degraded = counter("degraded", "Questions that got their tier's cached answer")
+
+    def question(self, tier: str, asked_ns: int, prompt_tokens: int) -> Record:
+        """Note a question.
+
+        Parameters
+        ----------
+        tier : str
+            Name of its tier.
+        asked_ns : int
+            When it came, `time.monotonic_ns`.
+        prompt_tokens : int
+            Length of its prompt.
+        """
+        if tier not in self._tiers:
+            self._tiers[tier] = _Tier(self, tier)
+        return Record(self._tiers[tier], asked_ns, prompt_tokens)
+
+    def render(self, accept: str = "") -> tuple[bytes, str]:
+        """All metrics in the format that an Accept header asks for, and its content type."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self._registry), content_type
+
+
+class _Tier:
+    """The metrics of one tier: labels are bound once, so that a token costs no look-up."""
+
+    def __init__(self, metrics: Metrics, name: str) -> None:
+        self.name = name
+        self.first_token = metrics.first_token.labels(name)
+        self.between = metrics.between.labels(name)
+        self.whole = metrics.whole.labels(name)
+        self.queue = metrics.queue.labels(name)
+        self.prompt_length = metrics.prompt_length.labels(name)
+        self.answer_length = metrics.answer_length.labels(name)
+        self.prompt_tokens = metrics.prompt_tokens.labels(name)
+        self.new_tokens = metrics.new_tokens.labels(name)
+        self.looked_up = metrics.looked_up.labels(name)
+        self.found = metrics.found.labels(name)
+        self.degraded = metrics.degraded.labels(name)
+        self.success = metrics.success
+        self.failures = metrics.failures
+        self.rejects = metrics.rejects
+
+
+class Record:
+    """One question on its way through the metrics; made by `Metrics.question`.
+
+    `degrade`, `reject`, `fail` and `end` are its end: the first one counts.
+    """
+
+    def __init__(self, tier: _Tier, asked_ns: int, prompt_tokens: int) -> None:
+        self._tier = tier
+        self._asked_ns = asked_ns
+        self._prompt_tokens = prompt_tokens
+        self._new_tokens = 0
+        self._latest_ns: dict[int, int] = {}
+        self._running = False
+        self._over = False
+
+    @property
+    def new_tokens(self) -> int:
+        """Tokens that came."""
+        return self._new_tokens
+
+    def start(self) -> None:
+        """The device has it."""
+        self._running = True
+        self._tier.queue.observe(self._since_asked())
+
+    def take(self, index: int, tokens: Sequence[Token]) -> None:
+        """Tokens of a continuation came; times are those at which the driver saw them."""
+        if not tokens:
+            return
+        tier = self._tier
+        if not self._new_tokens:
+            tier.first_token.observe((tokens[0].time_ns - self._asked_ns) / 1e9)
+        before_ns = self._latest_ns.get(index)
+        for token in tokens:
+            if before_ns is not None:
+                tier.between.observe((token.time_ns - before_ns) / 1e9)
+            before_ns = token.time_ns
+        assert before_ns is not None
+        self._latest_ns[index] = before_ns
+        self._new_tokens += len(tokens)
+        tier.new_tokens.inc(len(tokens))
+
+    def end(self, finish: str, cached_tokens: int = 0) -> None:
+        """It is over: "stop", "length", or "abort" if its client is gone."""
+        if self._close():
+            self._tier.success.labels(self._tier.name, finish).inc()
+            self._tier.found.inc(cached_tokens)
+
+    def reject(self, reason: str) -> None:
+        """It was not taken, or failed without having run."""
+        if not self._over:
+            self._over = True
+            self._tier.rejects.labels(self._tier.name, reason).inc()
+
+    def degrade(self) -> None:
+        """It got the tier's cached answer."""
+        if not self._over:
+            self._over = True
+            self._tier.degraded.inc()
+
+    def fail(self, reason: str) -> None:
+        """It failed."""
+        if self._close():
+            self._tier.failures.labels(self._tier.name, reason).inc()
+
+    def _close(self) -> bool:
+        if self._over:
+            return False
+        self._over = True
+        tier = self._tier
+        tier.whole.observe(self._since_asked())
+        if self._running:
+            tier.prompt_tokens.inc(self._prompt_tokens)
+            tier.looked_up.inc(self._prompt_tokens)
+            tier.prompt_length.observe(self._prompt_tokens)
+            tier.answer_length.observe(self._new_tokens)
+        return True
+
+    def _since_asked(self) -> float:
+        return (time.monotonic_ns() - self._asked_ns) / 1e9
