@@ -12,7 +12,7 @@ import pytest
 from cuelight import LLM
 from cuelight.daemon.serve import Daemon, listen
 from cuelight.daemon.service import Service
-from cuelight.daemon.settings import Settings
+from cuelight.daemon.settings import Settings, SettingsError
 from cuelight.engine.convert import convert
 
 from ..engine.tiny import write_gguf
@@ -34,7 +34,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def llm(model: Path) -> Iterator[LLM]:
-    with LLM.open(model, kv_positions=4096, layers_per_stage=1, threads=1) as llm:
+    with LLM.open(model, kv_positions=4096, layers_per_stage=1, threads=1, seats=8) as llm:
         yield llm
 
 
@@ -43,11 +43,22 @@ class Running:
 
     def __init__(self, llm: LLM, **settings: object) -> None:
         self.said = {"server": {"port": 0, "drain_s": 5.0}, **settings}
-        self.service = Service(llm, "tiny", lambda: Settings.model_validate(self.said))
+        self.service = Service(llm, "tiny", self._load)
         self.daemon = Daemon(self.service, listen(self.service.settings.server))
         self.url = self.daemon.url
         self._thread = threading.Thread(target=self.daemon.run)
         self._thread.start()
+
+    def _load(self) -> Settings:
+        try:
+            return Settings.model_validate(self.said)
+        except ValueError as error:
+            raise SettingsError(str(error)) from error
+
+    def change(self, **settings: object) -> None:
+        """Change settings and have them read again."""
+        self.said |= settings
+        self.daemon.reload(WAIT_S)
 
     def client(self, key: str = "none") -> openai.OpenAI:
         """A client of it."""

@@ -67,9 +67,9 @@ class Scene:
 
     def enter(self, name: str, tier: str = "standard", owner: str = "anybody") -> Ticket:
         ticket = Ticket(tier, owner, lambda: self.house.submit(name), lambda: self.heard.append(name))
+        self.tickets[name] = ticket
         self.admission.enter([ticket])
         self.admission.line_up(ticket)
-        self.tickets[name] = ticket
         return ticket
 
     async def until(self, condition: Callable[[], bool]) -> None:
@@ -155,6 +155,8 @@ def test_a_full_queue_refuses_and_says_when_to_come_again() -> None:
         assert isinstance(scene.tickets["a4"].error, Busy)
         with pytest.raises(Busy):
             scene.enter("b1", owner="b")
+        for ticket in (scene.tickets["a4"], scene.tickets["b1"]):
+            scene.admission.leave(ticket)
         assert scene.admission.waiting("standard") == 2
         await scene.admission.close()
 

@@ -101,7 +101,8 @@ class Access:
         scheme, _, key = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not key:
             raise AccessDenied("An API key is needed here; send it as 'Authorization: Bearer KEY'.")
-        digest = hashlib.sha256(key.strip().encode("utf-8", "surrogateescape")).digest()
+        # As it was sent: headers are read as Latin-1, whatever they are.
+        digest = hashlib.sha256(key.strip().encode("latin-1", "replace")).digest()
         found = None
         for known, caller in self._callers:
             if hmac.compare_digest(known, digest):

@@ -49,6 +49,7 @@ class _Bug(CuelightError):
 
 
 class _State(enum.Enum):
+    OUTSIDE = enum.auto()
     HELD = enum.auto()
     """Has its place, but does not want to run yet."""
     WAITING = enum.auto()
@@ -80,7 +81,7 @@ class Ticket:
         self.error: CuelightError | None = None
         """Why it never ran."""
         self.noted = False
-        self.state = _State.HELD
+        self.state = _State.OUTSIDE
         self.abandoned = False
         self.since = 0.0
         self.timer: asyncio.TimerHandle | None = None
@@ -171,6 +172,7 @@ class Admission:
                 raise self._late(first.tier, wait_s)
         self._held[first.tier] += len(tickets)
         for ticket in tickets:
+            ticket.state = _State.HELD
             ticket.ended = self._end
 
     def line_up(self, ticket: Ticket, *, ahead: bool = False) -> None:
@@ -199,7 +201,7 @@ class Admission:
                 self._stop_waiting(ticket, _State.OVER)
             case _State.RUNNING:
                 self._cancel(ticket)
-            case _State.SUBMITTING | _State.OVER:
+            case _State.OUTSIDE | _State.SUBMITTING | _State.OVER:
                 # What is being submitted is cancelled once it runs.
                 pass
 

@@ -89,17 +89,28 @@ class Daemon:
 
     def stop(self) -> None:
         """Have `run` end; from any thread."""
-        loop = self._loop
-        if loop is not None:
+        if self._loop is not None:
+            # A loop that is closed has ended already.
             with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(self._stop)
+                self._loop.call_soon_threadsafe(self._stop)
+
+    def reload(self, timeout_s: float) -> None:
+        """Have settings read again, as SIGHUP does, and wait for that; from any other thread, while it runs.
+
+        Raises
+        ------
+        TimeoutError
+            It takes longer than `timeout_s` seconds.
+        """
+        assert self._loop is not None
+        asyncio.run_coroutine_threadsafe(self._service.reload(), self._loop).result(timeout_s)
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
         if threading.current_thread() is threading.main_thread():
             self._loop.add_signal_handler(signal.SIGINT, self._stop)
             self._loop.add_signal_handler(signal.SIGTERM, self._stop)
-            self._loop.add_signal_handler(signal.SIGHUP, self._service.reload)
+            self._loop.add_signal_handler(signal.SIGHUP, self._reload)
         await self._server.serve([self._listener])
 
     def _stop(self) -> None:
@@ -107,6 +118,9 @@ class Daemon:
             self._server.force_exit = True
         self._server.should_exit = True
         self._service.drain()
+
+    def _reload(self) -> None:
+        self._reloading = asyncio.ensure_future(self._service.reload())
 
 
 class _Server(uvicorn.Server):

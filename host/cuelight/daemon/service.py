@@ -68,6 +68,8 @@ class Service:
     async def begin(self) -> None:
         """Begin to take questions."""
         self._loop = asyncio.get_running_loop()
+        # Takes a second with large vocabularies, which the first client need not wait for.
+        _ = self.llm.tokenizer.spelling
         self.llm.device.set_tiers(grant(self.llm.device, self.settings.tiers))
         groups = self.llm.device.status().groups[: len(self.llm.lanes)]
         self.admission = Admission(self.settings.tiers, sum(group.seats for group in groups), Mailbox(self._loop))
@@ -79,9 +81,23 @@ class Service:
         await self.admission.close()
         self._encoders.shutdown(wait=False, cancel_futures=True)
 
-    def reload(self) -> asyncio.Task[None]:
+    async def reload(self) -> None:
         """Read the settings again; if they can't be used, all stays as it was. What needs a restart is told."""
-        return self._loop.create_task(self._reload())
+        async with self._reloading:
+            try:
+                settings = await self._loop.run_in_executor(None, self._load)
+                await self._loop.run_in_executor(
+                    None, lambda: self.llm.device.set_tiers(grant(self.llm.device, settings.tiers))
+                )
+            except CuelightError as error:
+                _log.error("Settings stay as they are: %s", error)
+                return
+            if settings.server != self.settings.server:
+                _log.warning("Changes of [server] take effect at the next start.")
+            self.settings = settings
+            self.access = Access(settings)
+            self.admission.set_tiers(settings.tiers)
+            _log.info("Settings were read again.")
 
     def drain(self) -> None:
         """Take nothing more, and end what is still under way after the time that settings give it."""
@@ -131,20 +147,3 @@ class Service:
     def _end_all(self) -> None:
         for generation in tuple(self.open):
             generation.cancel(Stopping("The daemon has ended before the answer did; ask again soon, or another one."))
-
-    async def _reload(self) -> None:
-        async with self._reloading:
-            try:
-                settings = await self._loop.run_in_executor(None, self._load)
-                await self._loop.run_in_executor(
-                    None, lambda: self.llm.device.set_tiers(grant(self.llm.device, settings.tiers))
-                )
-            except CuelightError as error:
-                _log.error("Settings stay as they are: %s", error)
-                return
-            if settings.server != self.settings.server:
-                _log.warning("Changes of [server] take effect at the next start.")
-            self.settings = settings
-            self.access = Access(settings)
-            self.admission.set_tiers(settings.tiers)
-            _log.info("Settings were read again.")

@@ -140,19 +140,21 @@ class Settings(Part):
         levels = [tier.level for tier in self.tiers.values()]
         if len(set(levels)) < len(levels):
             raise ValueError("two tiers have the same level")
-        named = [("default_tier", self.default_tier)]
+        self._check_tier("default_tier", self.default_tier)
         for name, key in self.keys.items():
-            named += [(f"keys.{name}", tier) for tier in [*(key.tiers or ()), *filter(None, [key.tier])]]
+            for tier in (*(key.tiers or ()), *filter(None, [key.tier])):
+                self._check_tier(f"keys.{name}", tier)
             if key.tiers is not None and (key.tier or self.default_tier) not in key.tiers:
                 raise ValueError(f"keys.{name} may not use its own default tier; give it a tier out of its tiers")
-        for where, tier in named:
-            if tier not in self.tiers:
-                raise ValueError(f"{where} names the tier {tier!r}, but there are {', '.join(self.tiers)}")
         if not self.server.is_local and not self.keys:
             raise ValueError(
                 f"server.host {self.server.host} lets other machines in, and no API key keeps anybody out; add keys"
             )
         return self
+
+    def _check_tier(self, where: str, tier: str) -> None:
+        if tier not in self.tiers:
+            raise ValueError(f"{where} names the tier {tier!r}, but there are {', '.join(self.tiers)}")
 
 
 def load_settings(path: Path | None, **server: Any) -> Settings:
