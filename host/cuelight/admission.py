@@ -90,6 +90,8 @@ class Admission:
             if not again and not self._room.keeps_floor(request.group, request.tier):
                 raise _Outdated
             table = np.array(lease.table, np.int32)
+            if request.mask is not None:
+                self._segment.write_mask(request_id & 0xFFFF, len(record.prompt), request.mask)
             self._segment.write_slot_record(
                 request_id & 0xFFFF, dataclasses.replace(record, request_id=request_id, block_table=table)
             )

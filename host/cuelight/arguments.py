@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cuelight.errors import InvalidArgument, PromptTooLong
 
-__all__ = ["check_lengths", "check_prompt", "check_range", "check_sampling"]
+__all__ = ["check_lengths", "check_mask", "check_prompt", "check_range", "check_sampling"]
 
 
 def check_prompt(prompt: Sequence[int]) -> NDArray[np.int32]:
@@ -46,6 +46,26 @@ def check_lengths(prompt_tokens: int, max_new_tokens: int, context: int) -> None
             f"A prompt of {prompt_tokens} tokens and {max_new_tokens} new ones exceed the context of {context} "
             "positions; shorten the prompt or ask for fewer new tokens."
         )
+
+
+def check_mask(mask: NDArray[np.uint32], words: int) -> NDArray[np.uint32]:
+    """Return a copy of a token mask, shape (words,).
+
+    Raises
+    ------
+    InvalidArgument
+        It has another shape or kind, or allows no token.
+    """
+    if not words:
+        raise InvalidArgument("The device has no room for token masks; open it with the size of the vocabulary.")
+    if mask.shape != (words,) or mask.dtype != np.uint32:
+        raise InvalidArgument(
+            f"A mask is {words} words of uint32 here, not {mask.dtype} of shape {mask.shape}; token t is bit t mod 32 "
+            "of word t / 32."
+        )
+    if not mask.any():
+        raise InvalidArgument("A mask allows no token; let it allow one at least, or cancel the request.")
+    return mask.copy()
 
 
 def check_range(name: str, value: int, low: int, high: int) -> None:

@@ -14,9 +14,10 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cuelight import regmap
-from cuelight.arguments import check_lengths, check_prompt, check_range, check_sampling
+from cuelight.arguments import check_lengths, check_mask, check_prompt, check_range, check_sampling
 from cuelight.commands import Reject
 from cuelight.errors import (
     CuelightError,
@@ -140,6 +141,7 @@ class Device:
         seats: int = 64,
         context: int = 2048,
         blocks: int = 32,
+        vocabulary: int = 0,
         tiers: Sequence[Tier] = (),
         polling: bool = False,
         title: str = "",
@@ -157,6 +159,8 @@ class Device:
             Positions a request may have, prompt and new tokens together.
         blocks : int
             KV blocks a request may have.
+        vocabulary : int
+            Tokens that a mask covers; 0: no request may have masks.
         tiers : sequence of Tier
             What each tier is granted, the highest first; see `set_tiers`.
         polling : bool
@@ -186,6 +190,7 @@ class Device:
                 seats=seats,
                 context=context,
                 blocks=blocks,
+                vocabulary=vocabulary,
                 polling=polling,
                 progress=progress,
             )
@@ -356,6 +361,7 @@ class Device:
         top_logprobs: int = 0,
         ignore_eos: bool = False,
         stepped: bool = False,
+        mask: NDArray[np.uint32] | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> Request:
         """Admit a request in automatic mode.
@@ -382,6 +388,9 @@ class Device:
             Go on after end of text.
         stepped : bool
             Park after each token until `Request.credit`.
+        mask : array of uint32, optional
+            Tokens that the first one is chosen among: token t is bit t mod 32 of word t / 32, up to the device's
+            `vocabulary`. Implies `stepped`; each credit comes with the next mask.
         timeout_s : float
             Longest wait for a slot and KV blocks, in seconds; 0: don't wait.
 
@@ -406,6 +415,8 @@ class Device:
         check_sampling(temperature, seed)
         filters.check()
         check_top_logprobs(top_logprobs)
+        if mask is not None:
+            mask = check_mask(mask, self.segment.shape.mask_words)
         if not 0 <= tier < self.capabilities.tiers:
             raise UnknownTier(f"Tier {tier} does not exist; choose 0 (highest) to {self.capabilities.tiers - 1}.")
         self._check_group(group)
@@ -418,10 +429,11 @@ class Device:
             temperature=temperature,
             seed=seed,
             ignore_eos=ignore_eos,
+            masked=mask is not None,
             filters=filters,
             top_logprobs=top_logprobs,
         )
-        request = Request(group, tier, record, kv_blocks, self._cancel, self._tell, stepped=stepped)
+        request = Request(group, tier, record, kv_blocks, self._cancel, self._tell, stepped=stepped, mask=mask)
         self._on_link(lambda link, left_s: link.admission.admit(request, left_s), timeout_s)
         return request
 
@@ -439,6 +451,7 @@ class Device:
         top_logprobs: int = 0,
         ignore_eos: bool = False,
         stepped: bool = False,
+        mask: NDArray[np.uint32] | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> tuple[Request, ...]:
         """Admit `n` requests that differ in their seeds: `seed`, `seed` + 1, …, modulo 2**64.
@@ -472,6 +485,7 @@ class Device:
                         top_logprobs=top_logprobs,
                         ignore_eos=ignore_eos,
                         stepped=stepped,
+                        mask=mask,
                         timeout_s=max(0.0, deadline - time.monotonic()),
                     )
                 )

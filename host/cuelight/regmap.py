@@ -380,6 +380,9 @@ class Segment:
     PORT_STRIDE = 0x0024
     RECORDS = 0x0028
     RECORD_STRIDE = 0x002C
+    VOCABULARY = 0x0030
+    MASKS = 0x0034
+    MASK_STRIDE = 0x0038
     DEVICE_BELL = 0x0040
     HOST_BELL = 0x0080
     SIZE = 0x0084
@@ -453,6 +456,15 @@ class LanePort:
     TOKEN_RING = 0x3000
     TOKEN_RING_STRIDE = 0x0020
     SIZE = 0x3000
+
+
+class Mask:
+    """Token mask."""
+
+    POSITION = 0x0000
+    ALLOWED = 0x0040
+    ALLOWED_STRIDE = 0x0004
+    SIZE = 0x0040
 
 
 def _place(name: str, value: int, low: int, width: int) -> int:
@@ -1036,15 +1048,21 @@ class SlotRecordFlags:
 
     ignore_eos: int = 0
     """Do not stop at end of text."""
+    masked: int = 0
+    """Choose only tokens that the slot's mask allows; where it is not for the token's position, none."""
 
     @classmethod
     def unpack(cls, value: int) -> Self:
         return cls(
             value & 0x1,
+            value >> 1 & 0x1,
         )
 
     def pack(self) -> int:
-        return _place("ignore_eos", self.ignore_eos, 0, 1)
+        return (
+            _place("ignore_eos", self.ignore_eos, 0, 1)
+            | _place("masked", self.masked, 1, 1)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cuelight.arguments import check_mask
 from cuelight.blocks import Lease
 from cuelight.errors import CuelightError, InvalidArgument, LaneError, RequestCancelled, Timeout
 from cuelight.lanes.types import SlotRecord
@@ -83,6 +84,8 @@ class Request:
         Those blocks; None until admitted.
     stepped : bool
         Whether it parks by itself after each of its tokens.
+    mask : array of uint32, or None
+        Tokens that its next one is chosen among, token t as bit t mod 32 of word t / 32; None: it has no masks.
     start : int
         Positions that were found in the prefix cache, so that they need no prefill.
     submitted_ns : int
@@ -99,6 +102,7 @@ class Request:
         tell: Callable[[Request], None],
         *,
         stepped: bool = False,
+        mask: NDArray[np.uint32] | None = None,
     ) -> None:
         self.id = 0
         self.group = group
@@ -107,7 +111,8 @@ class Request:
         self.max_new_tokens = record.limit
         self.seed = record.seed
         self.kv_blocks = kv_blocks
-        self.stepped = stepped
+        self.stepped = stepped or mask is not None
+        self.mask = mask
         self.lease: Lease | None = None
         self.start = 0
         self.submitted_ns = time.monotonic_ns()
@@ -247,17 +252,30 @@ class Request:
             )
         return self._count(-1)
 
-    def credit(self) -> bool:
+    def credit(self, mask: NDArray[np.uint32] | None = None) -> bool:
         """Let it go on if it is parked; a stepped one, to its next token.
 
         Otherwise the credit is remembered, once, and used up when it would park the next time.
+
+        Parameters
+        ----------
+        mask : array of uint32, optional
+            For a request with masks, and only for one: those tokens that the next one is chosen among. It must have
+            parked, or be about to: its latest token has come, and no credit since.
 
         Returns
         -------
         bool
             False if it is over.
+
+        Raises
+        ------
+        InvalidArgument
+            A mask is missing, is not of the shape of the first one, allows nothing, or is not wanted now.
         """
-        return self._count(1)
+        if (mask is None) != (self.mask is None):
+            raise InvalidArgument("A request with masks needs one with each credit, and no other may have one.")
+        return self._count(1, mask)
 
     def tokens(self, timeout_s: float = DEFAULT_TIMEOUT_S) -> Iterator[Token]:
         """Yield its tokens from the first one, as they come.
@@ -340,10 +358,15 @@ class Request:
                 raise self._error.with_traceback(None)
             return fresh
 
-    def _count(self, credits: int) -> bool:
+    def _count(self, credits: int, mask: NDArray[np.uint32] | None = None) -> bool:
         with self._changed:
             if self.done:
                 return False
+            if mask is not None and self.mask is not None:
+                # Its lane may be looking at the one before.
+                if not self.parked:
+                    raise InvalidArgument("The request has its mask already; give it the next one after its token.")
+                self.mask = check_mask(mask, len(self.mask))
             self._credits = min(1, max(-1, self._credits + credits))
             self._changed.notify_all()
         self._tell(self)

@@ -88,10 +88,19 @@ class Results:
         with self._commands.lock:
             if self.holds(request):
                 news = request.take_news()
+                if news > 0:
+                    self._write_mask(request)
                 for _ in range(news):
                     self._commands.credit(request.id)
                 if news < 0:
                     self._commands.park(request.id)
+
+    def _write_mask(self, request: Request) -> None:
+        # Before its credit, so no pass has it, and its lane looks at its mask only in passes. The slot may be
+        # another's already: a retired request is known here for a moment longer.
+        segment = self._transport.segment
+        if request.mask is not None and segment.holds(request.slot, request.id):
+            segment.write_mask(request.slot, request.next_position, request.mask)
 
     def sweep(self, group: int) -> None:
         """Treat what the reset of a lane group leaves on the device as it treats the rest: its lane is lost.

@@ -1,6 +1,6 @@
-"""Memory that the host and its lanes share: slot records, and for each lane a port with its rings.
+"""Memory that the host and its lanes share: slot records, token masks, and for each lane a port with its rings.
 
-The layout is that of `cuelight.regmap`: `Segment`, `SlotRecord`, `LanePort`. A lane can write anything anywhere in it,
+The layout is that of `cuelight.regmap`: `Segment`, `SlotRecord`, `Mask`, `LanePort`. A lane can write anything anywhere in it,
 so the host keeps what it relies on (sizes, offsets, ring indices) to itself.
 """
 
@@ -30,7 +30,7 @@ __all__ = ["Segment", "Shape"]
 _FOLDER = Path("/dev/shm")
 _PREFIX = "cuelight-"
 _MAGIC = int.from_bytes(b"CLSM", "little")
-_LAYOUT = 2
+_LAYOUT = 3
 _PAGE = 4096
 _LINE = 64
 _TOKEN = struct.Struct("<IIIfI")
@@ -50,6 +50,8 @@ class Shape:
         Prompt positions a slot record can hold.
     blocks
         KV blocks a slot record can name.
+    vocabulary
+        Tokens a mask covers; 0: there are no masks.
     """
 
     lanes: int = 2
@@ -58,6 +60,7 @@ class Shape:
     tokens: int = 1024
     context: int = 2048
     blocks: int = 32
+    vocabulary: int = 0
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -67,6 +70,7 @@ class Shape:
             ("tokens", 2, 1 << 20),
             ("context", 1, 1 << 20),
             ("blocks", 1, 1 << 16),
+            ("vocabulary", 0, 1 << 20),
         ):
             value = getattr(self, name)
             if not low <= value <= high:
@@ -95,9 +99,24 @@ class Shape:
         return _round_up(regmap.SlotRecord.SIZE + 4 * (self.blocks + self.context), _LINE)
 
     @property
+    def masks(self) -> int:
+        """Offset of the mask of slot 0, in bytes."""
+        return self.records + self.slots * self.record_stride
+
+    @property
+    def mask_words(self) -> int:
+        """Words of 32 bits that the tokens of a mask take."""
+        return -(-self.vocabulary // 32)
+
+    @property
+    def mask_stride(self) -> int:
+        """Bytes from one mask to the next."""
+        return _round_up(regmap.Mask.SIZE + 4 * self.mask_words, _LINE) if self.vocabulary else 0
+
+    @property
     def size(self) -> int:
         """Bytes in all."""
-        return _round_up(self.records + self.slots * self.record_stride, _PAGE)
+        return _round_up(self.masks + self.slots * self.mask_stride, _PAGE)
 
 
 class Segment:
@@ -212,7 +231,7 @@ class Segment:
         words[regmap.SlotRecord.LIMIT // 4] = record.limit
         words[regmap.SlotRecord.BLOCKS // 4] = table
         words[regmap.SlotRecord.TEMPERATURE // 4 :].view(np.float32)[0] = record.temperature
-        words[regmap.SlotRecord.FLAGS // 4] = int(record.ignore_eos)
+        words[regmap.SlotRecord.FLAGS // 4] = regmap.SlotRecordFlags(record.ignore_eos, record.masked).pack()
         seed = regmap.SlotRecord.SEED // 4
         words[seed], words[seed + 1] = record.seed & 0xFFFF_FFFF, record.seed >> 32 & 0xFFFF_FFFF
         _write_filters(words, record.filters)
@@ -246,6 +265,7 @@ class Segment:
         table = regmap.SlotRecord.TABLE // 4
         tokens = table + self.shape.blocks
         seed = regmap.SlotRecord.SEED // 4
+        flags = regmap.SlotRecordFlags.unpack(int(copy[regmap.SlotRecord.FLAGS // 4]))
         return SlotRecord(
             request_id=request_id,
             prompt=copy[tokens : tokens + prompt].view(np.int32),
@@ -253,11 +273,60 @@ class Segment:
             block_table=copy[table : table + blocks].view(np.int32),
             temperature=float(copy.view(np.float32)[regmap.SlotRecord.TEMPERATURE // 4]),
             seed=int(copy[seed]) | int(copy[seed + 1]) << 32,
-            ignore_eos=bool(copy[regmap.SlotRecord.FLAGS // 4] & 1),
+            ignore_eos=bool(flags.ignore_eos),
+            masked=bool(flags.masked),
             filters=_read_filters(copy, biases),
             top_logprobs=int(copy[regmap.SlotRecord.TOP_LOGPROBS // 4]),
             produced=int(copy[regmap.SlotRecord.PRODUCED // 4]),
         )
+
+    def holds(self, slot: int, request_id: int) -> bool:
+        """Whether a slot's record is that of this request."""
+        return int(self._slot(slot)[regmap.SlotRecord.REQUEST // 4]) == request_id
+
+    def write_mask(self, slot: int, position: int, allowed: NDArray[np.uint32]) -> None:
+        """Say which tokens a slot's request may have at `position`; to be called while its lane leaves it alone.
+
+        That is before it is admitted, or between its latest token and its credit.
+
+        Parameters
+        ----------
+        slot
+            The request's slot.
+        position
+            Position of the token that is to be chosen, at least 1.
+        allowed
+            Token t is bit t mod 32 of word t / 32; shape (mask_words,).
+
+        Raises
+        ------
+        InvalidArgument
+            The slot does not exist, or the mask has another length than the segment's masks.
+        """
+        words = self._mask(slot)
+        if len(allowed) != self.shape.mask_words:
+            raise InvalidArgument(f"A mask has {self.shape.mask_words} words here, not {len(allowed)}.")
+        words[regmap.Mask.POSITION // 4] = 0
+        words[regmap.Mask.ALLOWED // 4 :][: len(allowed)] = allowed
+        words[regmap.Mask.POSITION // 4] = position
+
+    def mask(self, slot: int, position: int) -> NDArray[np.uint32]:
+        """Copy what a slot's request may have at `position`, shape (mask_words,).
+
+        Raises
+        ------
+        InvalidArgument
+            The slot does not exist, or the segment has no masks.
+        SegmentError
+            The slot's mask is for another position, or is being changed.
+        """
+        words = self._mask(slot)
+        at = regmap.Mask.POSITION // 4
+        before = int(words[at])
+        allowed = words[regmap.Mask.ALLOWED // 4 :][: self.shape.mask_words].copy()
+        if not before == int(words[at]) == position:
+            raise SegmentError(f"Slot {slot} has no mask for position {position}; credit a request after its mask.")
+        return allowed
 
     def take_tokens(self, lane: int) -> list[LaneToken]:
         """Take the tokens a lane has posted since the last call, in order; at most a ring of them."""
@@ -326,6 +395,13 @@ class Segment:
         start = (self.shape.records + slot * self.shape.record_stride) // 4
         return self._memory()[start : start + self.shape.record_stride // 4]
 
+    def _mask(self, slot: int) -> NDArray[np.uint32]:
+        if not self.shape.vocabulary:
+            raise InvalidArgument("The device has no room for token masks; open it with the size of the vocabulary.")
+        self._slot(slot)
+        start = (self.shape.masks + slot * self.shape.mask_stride) // 4
+        return self._memory()[start : start + self.shape.mask_stride // 4]
+
 
 _FILTER_FLOATS = {
     "top_p": regmap.SlotRecord.TOP_P,
@@ -371,6 +447,9 @@ def _header(shape: Shape) -> dict[int, int]:
         regmap.Segment.PORT_STRIDE: shape.port_stride,
         regmap.Segment.RECORDS: shape.records,
         regmap.Segment.RECORD_STRIDE: shape.record_stride,
+        regmap.Segment.VOCABULARY: shape.vocabulary,
+        regmap.Segment.MASKS: shape.masks,
+        regmap.Segment.MASK_STRIDE: shape.mask_stride,
     }
 
 
@@ -380,7 +459,7 @@ def _read_header(path: Path, descriptor: int) -> Shape:
         raise SegmentError(f"{path} is no segment of Cuelight; start the lane with the path of a running device.")
     if (layout := words[regmap.Segment.LAYOUT // 4]) != _LAYOUT:
         raise SegmentError(f"Segment {path} has layout {layout}, not {_LAYOUT}; use one version of Cuelight for both.")
-    names = ("LANES", "SLOTS", "SEATS", "TOKENS", "CONTEXT", "BLOCKS")
+    names = ("LANES", "SLOTS", "SEATS", "TOKENS", "CONTEXT", "BLOCKS", "VOCABULARY")
     try:
         shape = Shape(**{name.lower(): words[getattr(regmap.Segment, name) // 4] for name in names})
     except InvalidArgument as error:

@@ -442,6 +442,9 @@ enum cuelight_commit_kind {
 #define CUELIGHT_SEGMENT_PORT_STRIDE                    0x0024u
 #define CUELIGHT_SEGMENT_RECORDS                        0x0028u
 #define CUELIGHT_SEGMENT_RECORD_STRIDE                  0x002cu
+#define CUELIGHT_SEGMENT_VOCABULARY                     0x0030u
+#define CUELIGHT_SEGMENT_MASKS                          0x0034u
+#define CUELIGHT_SEGMENT_MASK_STRIDE                    0x0038u
 #define CUELIGHT_SEGMENT_DEVICE_BELL                    0x0040u
 #define CUELIGHT_SEGMENT_HOST_BELL                      0x0080u
 
@@ -461,6 +464,9 @@ enum cuelight_commit_kind {
 #define CUELIGHT_SLOT_RECORD_FLAGS_IGNORE_EOS_BIT       0
 #define CUELIGHT_SLOT_RECORD_FLAGS_IGNORE_EOS_WIDTH     1
 #define CUELIGHT_SLOT_RECORD_FLAGS_IGNORE_EOS_MASK      0x00000001u
+#define CUELIGHT_SLOT_RECORD_FLAGS_MASKED_BIT           1
+#define CUELIGHT_SLOT_RECORD_FLAGS_MASKED_WIDTH         1
+#define CUELIGHT_SLOT_RECORD_FLAGS_MASKED_MASK          0x00000002u
 #define CUELIGHT_SLOT_RECORD_SEED                       0x0018u
 #define CUELIGHT_SLOT_RECORD_TOP_K                      0x0020u
 #define CUELIGHT_SLOT_RECORD_TOP_P                      0x0024u
@@ -508,5 +514,11 @@ enum cuelight_commit_kind {
 #define CUELIGHT_LANE_PORT_RECORD_COUNT                 16u
 #define CUELIGHT_LANE_PORT_TOKEN_RING                   0x3000u
 #define CUELIGHT_LANE_PORT_TOKEN_RING_STRIDE            0x0020u
+
+/* Token mask */
+#define CUELIGHT_MASK_SIZE                              0x0040u
+#define CUELIGHT_MASK_POSITION                          0x0000u
+#define CUELIGHT_MASK_ALLOWED                           0x0040u
+#define CUELIGHT_MASK_ALLOWED_STRIDE                    0x0004u
 
 #endif

@@ -381,6 +381,9 @@ class Segment:
     PORT_STRIDE = 0x0024
     RECORDS = 0x0028
     RECORD_STRIDE = 0x002C
+    VOCABULARY = 0x0030
+    MASKS = 0x0034
+    MASK_STRIDE = 0x0038
     DEVICE_BELL = 0x0040
     HOST_BELL = 0x0080
     SIZE = 0x0084
@@ -454,6 +457,15 @@ class LanePort:
     TOKEN_RING = 0x3000
     TOKEN_RING_STRIDE = 0x0020
     SIZE = 0x3000
+
+
+class Mask:
+    """Token mask."""
+
+    POSITION = 0x0000
+    ALLOWED = 0x0040
+    ALLOWED_STRIDE = 0x0004
+    SIZE = 0x0040
 
 
 class PageReqStatus(data.Struct):
@@ -657,7 +669,8 @@ class SlotRecordFlags(data.Struct):
     """Flags."""
 
     ignore_eos: unsigned(1)
-    _1: unsigned(31)
+    masked: unsigned(1)
+    _2: unsigned(30)
 
 
 class TokenStatus(data.Struct):

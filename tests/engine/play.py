@@ -101,7 +101,7 @@ def play(model: WatchedLlama, parts: Sequence[Part], *, stages: int, blocks: int
         finished: list[int] = []
         tokens: list[LaneToken] = []
         for stage in range(1 if any(entry.bind for entry in entries) else 2, stages):
-            result = executor.execute(stage, 0, record, records.__getitem__)
+            result = executor.execute(stage, 0, record, records.__getitem__, {}.__getitem__)
             tokens.extend(result.tokens)
             finished.extend(result.finished)
         for token, logits in zip(tokens, model.seen, strict=True):

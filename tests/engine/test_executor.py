@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from cuelight.engine.model import Llama
 from cuelight.errors import InvalidArgument, LaneError, SegmentError
@@ -62,6 +63,12 @@ class Lane:
     def __init__(self, executor: CpuExecutor, *records: SlotRecord) -> None:
         self.executor = executor
         self.records = {record.request_id & 0xFFFF: record for record in records}
+        self.masks: dict[tuple[int, int], NDArray[np.uint32]] = {}
+
+    def mask(self, slot: int, position: int) -> NDArray[np.uint32]:
+        if (slot, position) not in self.masks:
+            raise SegmentError(f"Slot {slot} has no mask for position {position}.")
+        return self.masks[slot, position]
 
     def run(
         self,
@@ -73,7 +80,7 @@ class Lane:
         tokens: list[LaneToken] = []
         finished: list[int] = []
         for stage in stages:
-            result = self.executor.execute(stage, buffer, record, read or self.records.__getitem__)
+            result = self.executor.execute(stage, buffer, record, read or self.records.__getitem__, self.mask)
             tokens += result.tokens
             finished += result.finished
         return tokens, finished
@@ -273,6 +280,43 @@ def test_numbers_that_are_none_are_reported(model: Llama, tmp_path: Path) -> Non
     )
 
 
+def mask_of(*tokens: int) -> NDArray[np.uint32]:
+    allowed = np.zeros(320, np.uint8)
+    allowed[list(tokens)] = 1
+    return np.packbits(allowed, bitorder="little").view(np.uint32)
+
+
+def test_a_mask_holds_for_its_position_only_and_others_go_on(executor: CpuExecutor) -> None:
+    lane = Lane(executor, slot_record(3, masked=True), slot_record(4), slot_record(5, masked=True))
+    free = Lane(executor, slot_record(4)).run(PassRecord((), (chunk(4),)))[0][0].token
+    lane.masks = {(3, 10): mask_of(7, 300), (3, 12): mask_of(9), (5, 10): mask_of(319)}
+    tokens, finished = lane.run(PassRecord((), (chunk(3), chunk(4), chunk(5))))
+    assert tokens[0].token in (7, 300)
+    assert [token.token for token in tokens[1:]] == [free, 319]
+    assert not finished
+    # There are none for position 11.
+    tokens, finished = lane.decode(23, 24, 25)
+    assert [(token.token, token.finish) for token in tokens[:2]] == [(LaneFault.NO_MASK, TokenStatus.LANE_ERROR)] * 2
+    assert (tokens[2].position, tokens[2].finish, finished) == (11, TokenStatus.MORE, [23, 25])
+
+
+@pytest.mark.parametrize("nothing", [mask_of(), mask_of()[:0]])
+def test_a_mask_that_allows_nothing_is_reported(nothing: NDArray[np.uint32], executor: CpuExecutor) -> None:
+    lane = Lane(executor, slot_record(3, masked=True))
+    lane.masks = {(3, 10): nothing}
+    tokens, finished = lane.run(PassRecord((), (chunk(3),)))
+    assert (tokens[0].token, tokens[0].finish, finished) == (LaneFault.NO_MASK, TokenStatus.LANE_ERROR, [23])
+
+
+def test_a_mask_that_changes_after_the_token_changes_nothing(executor: CpuExecutor) -> None:
+    """Output decode that is delivered twice answers with what it recorded, whatever the host has written since."""
+    lane = Lane(executor, slot_record(3, masked=True))
+    lane.masks = {(3, 10): mask_of(7)}
+    first = lane.run(PassRecord((), (chunk(3),)))
+    lane.masks = {(3, 11): mask_of(9)}
+    assert lane.run(PassRecord((), (chunk(3),)), range(STAGES - 1, STAGES)) == first
+
+
 @pytest.mark.parametrize("stages", [0, 3, 8, 128])
 def test_stage_counts_unfit_for_the_model_are_refused(stages: int, model: Llama) -> None:
     with pytest.raises(InvalidArgument, match="4 layers runs in 4 to 7 stages"):
@@ -282,4 +326,4 @@ def test_stage_counts_unfit_for_the_model_are_refused(stages: int, model: Llama)
 @pytest.mark.parametrize("stage", [0, STAGES, 127])
 def test_stage_the_lane_does_not_have_is_refused(stage: int, executor: CpuExecutor) -> None:
     with pytest.raises(LaneError, match="stages 1 to 4"):
-        executor.execute(stage, 0, PassRecord((), ()), slot_record)
+        Lane(executor).run(PassRecord((), ()), range(stage, stage + 1))

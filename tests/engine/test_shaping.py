@@ -165,3 +165,33 @@ def test_penalized_greedy_text_is_that_of_transformers(penalty: float) -> None:
             row = model(torch.tensor([text])).logits[0, -1:]
         text += sample(row, [Choice(0.0, 0, len(text), filters, np.array(text, np.int32), 20)])[0]
     assert text == expected
+
+
+@pytest.mark.parametrize("filters", FILTERS)
+@pytest.mark.parametrize("temperature", [0.0, 1.5])
+def test_a_mask_comes_before_everything_else(filters: Filters, temperature: float) -> None:
+    """As if the model itself had given what is not allowed no chance, but in the log probability that is reported."""
+    scores = logits(3).float()
+    random = np.random.default_rng(3)
+    allowed = [None if row == 2 else random.random(VOCABULARY) < 0.01 for row in range(ROWS)]
+    masked = scores.clone()
+    for row, one in enumerate(allowed):
+        if one is not None:
+            masked[row, ~torch.from_numpy(one)] = -torch.inf
+    plain = [Choice(temperature, 5, 40 + row, filters, text, 20) for row, text in enumerate(texts(3))]
+    expected, _ = sample(masked, plain)
+    choices = [choice._replace(allowed=one) for choice, one in zip(plain, allowed, strict=True)]
+    tokens, logprobs = sample(scores, choices)
+    assert tokens == expected
+    assert all(one is None or one[token] for one, token in zip(allowed, tokens, strict=True))
+    assert logprobs == pytest.approx(scores.log_softmax(dim=1)[range(ROWS), tokens].tolist(), abs=1e-5)
+
+
+def test_one_allowed_token_is_chosen_however_unlikely() -> None:
+    scores = torch.zeros(1, VOCABULARY)
+    scores[0, 17] = -80.0
+    only = np.arange(VOCABULARY) == 17
+    for temperature in (0.0, 0.01, 2.0):
+        tokens, logprobs = sample(scores, [Choice(temperature, 1, 9, Filters(top_k=1, min_p=1.0), allowed=only)])
+        assert tokens == [17]
+        assert logprobs[0] < -80

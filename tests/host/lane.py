@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cuelight.device import Device
 from cuelight.lanes.port import LanePort
@@ -32,6 +33,11 @@ def expected_tokens(prompt: Sequence[int], count: int) -> list[int]:
     for _ in range(count):
         sequence.append(next_token(sequence))
     return sequence[len(prompt) :]
+
+
+def unpack(mask: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """Bits of a mask, by token."""
+    return np.unpackbits(mask.view(np.uint8), bitorder="little")
 
 
 @dataclass
@@ -119,6 +125,9 @@ class Answers:
             over = position + 1 == len(slot.prompt) + slot.limit
             status = TokenStatus.LENGTH if over else TokenStatus.MORE
             tenant.token = next_token(self._read(tenant))
+            if slot.masked:
+                allowed = np.flatnonzero(unpack(self._port.mask(slot.request_id & 0xFFFF, position)))
+                tenant.token = int(allowed[tenant.token % len(allowed)])
             self._port.post_token(slot.request_id, position, tenant.token, -0.25, status)
             if over:
                 finished.append(seat)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cuelight.engine.shaping import adjust, truncate
+from cuelight.engine.shaping import adjust, restrict, truncate
 from cuelight.filters import NO_FILTERS, Filters
 
 __all__ = ["Choice", "likeliest", "philox", "sample", "uniform"]
@@ -37,6 +37,8 @@ class Choice(NamedTuple):
         Token ids so far, shape (position,); looked at only by penalties.
     prompt
         How many of them, from the first, are the prompt.
+    allowed
+        Tokens it is chosen among, shape (vocabulary,), one at least; None: all.
     """
 
     temperature: float
@@ -45,6 +47,12 @@ class Choice(NamedTuple):
     filters: Filters = NO_FILTERS
     text: NDArray[np.int32] = _NO_TEXT
     prompt: int = 0
+    allowed: NDArray[np.bool_] | None = None
+
+    @property
+    def is_likeliest(self) -> bool:
+        """Whether it is the model's likeliest token, whatever that is."""
+        return not self.temperature and not self.filters.adjusts and self.allowed is None
 
 
 def philox(counter: Sequence[int], key: Sequence[int]) -> tuple[int, int, int, int]:
@@ -93,7 +101,7 @@ def sample(logits: torch.Tensor, choices: Sequence[Choice]) -> tuple[list[int], 
         Natural logarithms of their probabilities under the model, before temperature.
     """
     tokens = logits.argmax(dim=1)
-    if shaped := [row for row, choice in enumerate(choices) if choice.temperature > 0 or choice.filters.adjusts]:
+    if shaped := [row for row, choice in enumerate(choices) if not choice.is_likeliest]:
         tokens[shaped] = _choose(logits[shaped].double(), [choices[row] for row in shaped])
     logprobs = logits.gather(1, tokens.unsqueeze(1)).squeeze(1) - logits.logsumexp(dim=1)
     return tokens.tolist(), logprobs.tolist()
@@ -114,6 +122,7 @@ def likeliest(logits: torch.Tensor, count: int) -> list[list[tuple[int, float]]]
 
 
 def _choose(scores: torch.Tensor, choices: Sequence[Choice]) -> torch.Tensor:
+    restrict(scores, [choice.allowed for choice in choices])
     if any(choice.filters.adjusts for choice in choices):
         scores = adjust(
             scores,

@@ -1,4 +1,4 @@
-"""Applies `Filters` to logits, all rows at once."""
+"""Applies masks and `Filters` to logits, all rows at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,22 @@ from numpy.typing import NDArray
 
 from cuelight.filters import Filters
 
-__all__ = ["adjust", "truncate"]
+__all__ = ["adjust", "restrict", "truncate"]
+
+
+def restrict(scores: torch.Tensor, allowed: Sequence[NDArray[np.bool_] | None]) -> None:
+    """Leave out tokens that are not allowed.
+
+    Parameters
+    ----------
+    scores
+        Logits, shape (rows, vocabulary); minus infinity afterwards where a token is left out.
+    allowed
+        What each row may have, shape (vocabulary,); None: everything.
+    """
+    for row, one in enumerate(allowed):
+        if one is not None:
+            scores[row].masked_fill_(torch.from_numpy(~one), -torch.inf)
 
 
 def adjust(

@@ -74,7 +74,7 @@ def _serve(port: LanePort, executor: CpuExecutor, parent: int) -> None:
                 # The device has taken the order back meanwhile.
                 continue
             records[dispatch.buffer] = dispatch.pass_number, record
-        result = executor.execute(dispatch.stage, dispatch.buffer, record, port.slot_record)
+        result = executor.execute(dispatch.stage, dispatch.buffer, record, port.slot_record, port.mask)
         for token in result.tokens:
             port.post_token(*token)
         _log_faults(port.lane, result)

@@ -61,11 +61,11 @@ class Tenant:
         text[:rows] = record.prompt[: len(text)]
         return cls(record, text)
 
-    def choice(self, position: int) -> Choice:
+    def choice(self, position: int, allowed: NDArray[np.bool_] | None) -> Choice:
         """How its token at `position` is chosen."""
         record = self.record
         prompt = len(record.prompt) - record.produced
-        return Choice(record.temperature, record.seed, position, record.filters, self.text[:position], prompt)
+        return Choice(record.temperature, record.seed, position, record.filters, self.text[:position], prompt, allowed)
 
     def accept(self, token: int, position: int) -> None:
         """Note the token that was chosen."""
@@ -122,7 +122,12 @@ class CpuExecutor:
         self._passes: dict[int, Pass] = {}
 
     def execute(
-        self, stage: int, buffer: int, record: PassRecord, slot_record_of: Callable[[int], SlotRecord]
+        self,
+        stage: int,
+        buffer: int,
+        record: PassRecord,
+        slot_record_of: Callable[[int], SlotRecord],
+        mask_of: Callable[[int, int], NDArray[np.uint32]],
     ) -> StageResult:
         """Run one stage of the pass that `record` describes; stages of several passes may take turns.
 
@@ -136,6 +141,8 @@ class CpuExecutor:
             The same in all stages of a pass.
         slot_record_of
             Gives a slot's record, or raises a `CuelightError`.
+        mask_of
+            Gives a slot's mask for a position, or raises a `CuelightError`.
 
         Raises
         ------
@@ -151,7 +158,7 @@ class CpuExecutor:
             self._passes[buffer], result = self._begin(record)
         running = self._passes.setdefault(buffer, Pass(None, None, []))
         if stage == self._output:
-            return self._sample(running)
+            return self._sample(running, mask_of)
         if running.batch is not None and running.hidden is not None:
             layers = self._layers[stage - _FIRST_LAYER]
             running.hidden = self._model.run_layers(running.hidden, layers, running.batch, self._cache)
@@ -232,20 +239,27 @@ class CpuExecutor:
         begun = Pass(batch, None if batch is None else self._model.embed(batch), rows)
         return begun, StageResult(tuple(tokens), tuple(finished))
 
-    def _sample(self, running: Pass) -> StageResult:
+    def _sample(self, running: Pass, mask_of: Callable[[int, int], NDArray[np.uint32]]) -> StageResult:
         if running.result is None:
-            running.result = self._choose(running)
+            running.result = self._choose(running, mask_of)
         return running.result
 
-    def _choose(self, running: Pass) -> StageResult:
-        if running.batch is None or running.hidden is None or not running.rows:
-            return StageResult((), ())
-        rows = running.rows
+    def _choose(self, running: Pass, mask_of: Callable[[int, int], NDArray[np.uint32]]) -> StageResult:
+        tokens, finished = [], []
+        rows, choices = [], []
+        for row in running.rows:
+            try:
+                choices.append(row.tenant.choice(row.position, self._allowed(row, mask_of)))
+                rows.append(row)
+            except CuelightError:
+                tokens.append(_failure(row.tenant.record.request_id, LaneFault.NO_MASK))
+                finished.append(row.seat)
+        if running.batch is None or running.hidden is None or not rows:
+            return StageResult(tuple(tokens), tuple(finished))
         hidden = running.hidden[[running.batch.last_rows[row.span] for row in rows]]
         logits = self._model.logits(hidden)
-        chosen, logprobs = sample(logits, [row.tenant.choice(row.position) for row in rows])
+        chosen, logprobs = sample(logits, choices)
         alternatives = _alternatives(logits, rows)
-        tokens, finished = [], []
         for row, token, logprob in zip(rows, chosen, logprobs, strict=True):
             request_id = row.tenant.record.request_id
             if not math.isfinite(logprob):
@@ -259,6 +273,16 @@ class CpuExecutor:
             if status is not TokenStatus.MORE:
                 finished.append(row.seat)
         return StageResult(tuple(tokens), tuple(finished))
+
+    def _allowed(self, row: Row, mask_of: Callable[[int, int], NDArray[np.uint32]]) -> NDArray[np.bool_] | None:
+        record = row.tenant.record
+        if not record.masked:
+            return None
+        words = mask_of(record.request_id & 0xFFFF, row.position).astype("<u4", copy=False)
+        bits = np.unpackbits(words.view(np.uint8), count=self._model.config.vocabulary, bitorder="little")
+        if not bits.any():
+            raise LaneError(f"The mask for position {row.position} allows no token; let it allow one.")
+        return bits.view(np.bool_)
 
     def _status(self, row: Row, token: int) -> TokenStatus:
         record = row.tenant.record

@@ -30,3 +30,6 @@ class LaneFault(enum.IntEnum):
 
     NOT_A_NUMBER = 7
     """The model's output was not finite."""
+
+    NO_MASK = 8
+    """The slot has no mask for the token's position, or one that allows no token."""

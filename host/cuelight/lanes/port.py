@@ -10,6 +10,9 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cuelight import regmap
 from cuelight.errors import DeviceClosed, InvalidArgument, SegmentError, Timeout
 from cuelight.lanes.types import Dispatch, Entry, PassRecord, SlotRecord
@@ -135,6 +138,18 @@ class LanePort:
             The record is empty or is being changed.
         """
         return self._segment.slot_record(slot)
+
+    def mask(self, slot: int, position: int) -> NDArray[np.uint32]:
+        """Copy what a slot's request may have at `position`: token t is bit t mod 32 of word t / 32.
+
+        Raises
+        ------
+        InvalidArgument
+            The slot does not exist, or the segment has no masks.
+        SegmentError
+            The slot's mask is for another position, or is being changed.
+        """
+        return self._segment.mask(slot, position)
 
     def post_token(
         self, request_id: int, position: int, token: int, logprob: float, finish: int, timeout_s: float = 30.0

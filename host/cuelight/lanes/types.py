@@ -105,6 +105,8 @@ class SlotRecord:
         64 bits; random numbers are keyed by (seed, position).
     ignore_eos
         Go on after end of text.
+    masked
+        Each token is chosen among those that the slot's mask allows at its position.
     filters
         What shapes the choice of tokens beyond temperature.
     top_logprobs
@@ -120,6 +122,7 @@ class SlotRecord:
     temperature: float = 0.0
     seed: int = 0
     ignore_eos: bool = False
+    masked: bool = False
     filters: Filters = NO_FILTERS
     top_logprobs: int = 0
     produced: int = 0

@@ -33,7 +33,7 @@ class TwinTransport:
     ----------
     lanes, slots, seats
         Sizes of the device.
-    tokens, context, blocks
+    tokens, context, blocks, vocabulary
         Sizes of the segment; see `Shape`.
     polling
         Spin while a lane works, instead of waiting to be woken: for lanes that ring no bell, such as a GPU.
@@ -59,10 +59,11 @@ class TwinTransport:
         tokens: int = 1024,
         context: int = 2048,
         blocks: int = 32,
+        vocabulary: int = 0,
         polling: bool = False,
         progress: Callable[[str, float], object] | None = None,
     ) -> None:
-        shape = Shape(lanes, slots, seats, tokens, context, blocks)
+        shape = Shape(lanes, slots, seats, tokens, context, blocks, vocabulary)
         self._library = _load(slots, seats, lanes, progress)
         self._segment = Segment.create(shape)
         handle = self._library.cuelight_twin_open(
