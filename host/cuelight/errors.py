@@ -12,6 +12,7 @@ __all__ = [
     "DeviceFull",
     "DeviceLost",
     "DownloadError",
+    "GrammarError",
     "GroupResetting",
     "InvalidArgument",
     "LaneError",
@@ -42,6 +43,10 @@ class Timeout(CuelightError, TimeoutError):
 
 class InvalidArgument(CuelightError, ValueError):
     """A value the caller gave is out of its range."""
+
+
+class GrammarError(InvalidArgument):
+    """A form that answers are to have is none, or can't be kept to."""
 
 
 class PromptTooLong(InvalidArgument):

@@ -15,11 +15,13 @@ from cuelight.device import Device
 from cuelight.engine.chat import ChatTemplate
 from cuelight.engine.config import DTYPES, block_positions, blocks_for, load_config, stage_count
 from cuelight.engine.defaults import load_defaults
+from cuelight.engine.grammar import Grammar, Grammars
 from cuelight.engine.progress import Progress, silent
 from cuelight.engine.tokenizer import Tokenizer
 from cuelight.engine.weights import DEFAULT_MODEL, resolve
 from cuelight.errors import InvalidArgument
 from cuelight.filters import FilterSettings
+from cuelight.guides import Guides
 from cuelight.lanes.crew import Crew
 from cuelight.lanes.process import LaneProcess
 from cuelight.policy import Tier, open_tiers
@@ -49,6 +51,8 @@ class LLM:
         Directory of the model.
     tokenizer : Tokenizer
         The model's.
+    grammars : Grammars
+        Makes what `generate` takes as `grammar`.
     """
 
     def __init__(
@@ -61,6 +65,9 @@ class LLM:
         self.device = device
         self._crew = crew
         self.tokenizer = Tokenizer(directory)
+        config = load_config(directory)
+        self.grammars = Grammars(self.tokenizer, config.vocabulary, config.eos_ids)
+        self._guides = Guides()
         self._defaults = load_defaults(directory)
         self._template: ChatTemplate | None = None
         self._close_once = threading.Lock()
@@ -146,6 +153,7 @@ class LLM:
                     lanes=lanes,
                     context=context,
                     blocks=blocks_for(config, context),
+                    vocabulary=config.vocabulary,
                     title=os.fspath(model),
                     progress=progress,
                 )
@@ -202,6 +210,7 @@ class LLM:
         tier: int = 0,
         top_logprobs: int = 0,
         stepped: bool = False,
+        grammar: Grammar | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         **filters: Unpack[FilterSettings],
     ) -> Stream:
@@ -224,6 +233,8 @@ class LLM:
         stepped : bool
             Park after each token until `Stream.request.credit`. Wait for tokens then, not for pieces of text: not
             every token completes one.
+        grammar : Grammar, optional
+            Form of the answer, made by `grammars`; it ends where that is complete, or at `max_new_tokens`.
         timeout_s : float
             Longest wait for a slot and KV blocks, in seconds.
         **filters
@@ -253,6 +264,7 @@ class LLM:
             tier=tier,
             top_logprobs=top_logprobs,
             stepped=stepped,
+            grammar=grammar,
             timeout_s=timeout_s,
             **filters,
         )[0]
@@ -268,6 +280,7 @@ class LLM:
         tier: int = 0,
         top_logprobs: int = 0,
         stepped: bool = False,
+        grammar: Grammar | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         **filters: Unpack[FilterSettings],
     ) -> list[Stream]:
@@ -285,6 +298,7 @@ class LLM:
         seed = secrets.randbits(64) if seed is None else seed
         if max_new_tokens is None:
             max_new_tokens = max(1, min(DEFAULT_NEW_TOKENS, self.device.context - len(tokens)))
+        _check_steps(stepped, grammar)
         requests = self.device.submit_samples(
             tokens,
             max_new_tokens,
@@ -296,8 +310,10 @@ class LLM:
             filters=self._defaults.filters.override(**filters),
             top_logprobs=top_logprobs,
             stepped=stepped,
+            mask=grammar and grammar.first_mask,
             timeout_s=timeout_s,
         )
+        self._follow(requests, grammar)
         return [Stream(request, request.seed, self.tokenizer.detokenizer) for request in requests]
 
     def submit(
@@ -311,6 +327,7 @@ class LLM:
         tier: int = 0,
         top_logprobs: int = 0,
         stepped: bool = False,
+        grammar: Grammar | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         **filters: Unpack[FilterSettings],
     ) -> Request:
@@ -327,7 +344,8 @@ class LLM:
         timeout_s : float
             Longest wait for a slot and KV blocks, in seconds; 0: don't wait.
         """
-        return self.device.submit(
+        _check_steps(stepped, grammar)
+        request = self.device.submit(
             tokens,
             max_new_tokens,
             group=self._emptiest_group() if group is None else group,
@@ -337,8 +355,11 @@ class LLM:
             filters=self._defaults.filters.override(**filters),
             top_logprobs=top_logprobs,
             stepped=stepped,
+            mask=grammar and grammar.first_mask,
             timeout_s=timeout_s,
         )
+        self._follow((request,), grammar)
+        return request
 
     def close(self) -> None:
         """End generations, lanes and device; a second call does nothing."""
@@ -347,6 +368,7 @@ class LLM:
             try:
                 self.device.stop()
             finally:
+                self._guides.close()
                 self._crew.close()
                 self.device.close()
 
@@ -358,6 +380,16 @@ class LLM:
     ) -> None:
         self.close()
 
+    def _follow(self, requests: Sequence[Request], grammar: Grammar | None) -> None:
+        if grammar:
+            for request in requests:
+                self._guides.follow(request, grammar.guide())
+
     def _emptiest_group(self) -> int:
         live = [request.group for request in self.device.requests]
         return min(self._crew.groups or (0,), key=live.count)
+
+
+def _check_steps(stepped: bool, grammar: Grammar | None) -> None:
+    if stepped and grammar:
+        raise InvalidArgument("An answer with a grammar is stepped by that already; leave stepped out.")

@@ -120,7 +120,7 @@ class Request:
         self._cancel = cancel
         self._tell = tell
         self._changed = threading.Condition()
-        self._listener: Callable[[], object] | None = None
+        self._listeners: tuple[Callable[[], object], ...] = ()
         self._tokens: list[Token] = []
         self._cancelled = False
         # Remembered credits, or -1: parked, or about to be. What the device has heard of it may be behind.
@@ -304,10 +304,10 @@ class Request:
         """Have `listener` called now, and after each token and at the end, by whichever thread brings it.
 
         For callers that serve many requests without a thread for each. It must return at once and raise nothing: the
-        driver's own thread waits for it. It takes the place of an earlier one.
+        driver's own thread waits for it.
         """
         with self._changed:
-            self._listener = listener
+            self._listeners += (listener,)
             listener()
 
     def since(self, seen: int) -> list[Token]:
@@ -484,5 +484,5 @@ class Request:
 
     def _tell_all(self) -> None:
         self._changed.notify_all()
-        if self._listener:
-            self._listener()
+        for listener in self._listeners:
+            listener()

@@ -1,7 +1,7 @@
 """Memory that the host and its lanes share: slot records, token masks, and for each lane a port with its rings.
 
-The layout is that of `cuelight.regmap`: `Segment`, `SlotRecord`, `Mask`, `LanePort`. A lane can write anything anywhere in it,
-so the host keeps what it relies on (sizes, offsets, ring indices) to itself.
+The layout is that of `cuelight.regmap`: `Segment`, `SlotRecord`, `Mask`, `LanePort`. A lane can write anything anywhere
+in it, so the host keeps what it relies on (sizes, offsets, ring indices) to itself.
 """
 
 from __future__ import annotations

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from cuelight.engine.config import blocks_for
 from cuelight.engine.model import Llama
 from cuelight.engine.sampling import uniform
+from cuelight.errors import SegmentError
 from cuelight.filters import NO_FILTERS, Filters
 from cuelight.lanes.cpu_executor import CpuExecutor
 from cuelight.lanes.types import Entry, LaneToken, PassRecord, SlotRecord, TokenStatus
@@ -101,7 +103,7 @@ def play(model: WatchedLlama, parts: Sequence[Part], *, stages: int, blocks: int
         finished: list[int] = []
         tokens: list[LaneToken] = []
         for stage in range(1 if any(entry.bind for entry in entries) else 2, stages):
-            result = executor.execute(stage, 0, record, records.__getitem__, {}.__getitem__)
+            result = executor.execute(stage, 0, record, records.__getitem__, no_mask)
             tokens.extend(result.tokens)
             finished.extend(result.finished)
         for token, logits in zip(tokens, model.seen, strict=True):
@@ -122,6 +124,11 @@ def play(model: WatchedLlama, parts: Sequence[Part], *, stages: int, blocks: int
             free_blocks.extend(records.pop(slot).block_table.tolist())
             free_seats.append(seat)
     return passes
+
+
+def no_mask(slot: int, position: int) -> NDArray[np.uint32]:
+    """What a lane finds where nobody writes masks."""
+    raise SegmentError(f"Slot {slot} has no mask for position {position}.")
 
 
 def assert_same(part: Part, alone: Part) -> list[str]:

@@ -14,6 +14,7 @@ shaping    logit bias, penalties, top-k, top-p, min-p
 defaults   how a model wants its tokens chosen
 tokenizer  text <-> token ids
 spelling   token ids -> bytes
+grammar    the form of an answer -> what may come next in it
 chat       messages -> prompt, by the model's own template
 
 Only cache, model, sampling and shaping need torch; import what you need from its module.

@@ -23,6 +23,8 @@ class Spelling:
     ----------
     special : frozenset of int
         Tokens that are no text.
+    added : frozenset of int
+        Tokens that stand for themselves wherever their text is written, the special ones among them.
     drops_first_space : bool
         Whether a space in front of a whole text is a matter of spelling, and not part of it.
     """
@@ -31,6 +33,7 @@ class Spelling:
         described = json.loads(tokenizer.decoder.__getstate__()) if tokenizer.decoder else {}
         kinds = {part["type"] for part in _parts(described)}
         added = tokenizer.get_added_tokens_decoder()
+        self.added = frozenset(added)
         self.special = frozenset(token for token, about in added.items() if about.special)
         self.drops_first_space = "ByteLevel" not in kinds and bool(kinds & {"Metaspace", "Strip"})
         self._bytes: dict[int, bytes] = {}

@@ -66,6 +66,16 @@ class Tokenizer:
         """
         return list(self._tokenizer.encode(text, add_special_tokens=opening).ids)
 
+    def encode_plain(self, text: str) -> list[int]:
+        """Token ids of `text` in which nothing counts as more than text: no added token is among them."""
+        return list(self._plain.encode(text, add_special_tokens=False).ids)
+
+    @functools.cached_property
+    def _plain(self) -> tokenizers.Tokenizer:
+        described = json.loads(self._tokenizer.to_str())
+        described["added_tokens"] = []
+        return tokenizers.Tokenizer.from_str(json.dumps(described))
+
     def decode(self, ids: Sequence[int], *, special: bool = False) -> str:
         """Text of token ids, with U+FFFD for bytes that are no text.
 

@@ -105,14 +105,14 @@ class SlotRecord:
         64 bits; random numbers are keyed by (seed, position).
     ignore_eos
         Go on after end of text.
-    masked
-        Each token is chosen among those that the slot's mask allows at its position.
     filters
         What shapes the choice of tokens beyond temperature.
     top_logprobs
         Likeliest tokens to report with each token.
     produced
         How many of the prompt's last tokens the model made before; to penalties they are text.
+    masked
+        Each token is chosen among those that the slot's mask allows at its position.
     """
 
     request_id: int
@@ -122,10 +122,10 @@ class SlotRecord:
     temperature: float = 0.0
     seed: int = 0
     ignore_eos: bool = False
-    masked: bool = False
     filters: Filters = NO_FILTERS
     top_logprobs: int = 0
     produced: int = 0
+    masked: bool = False
 
 
 class TokenStatus(enum.IntEnum):
