@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from cuelight.device import Device
@@ -18,6 +19,9 @@ from cuelight.trace import Event
 
 if TYPE_CHECKING:
     from cuelight.llm import LLM, Metrics, Stream
+
+# A program that uses this decides what is logged, and where.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
     "LLM",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import sys
 import threading
@@ -55,6 +56,7 @@ _T = TypeVar("_T")
 _FRUITLESS = 3
 _RESET_S = 5.0
 _EXIT_S = 1.0
+_log = logging.getLogger(__name__)
 
 
 class Device:
@@ -735,6 +737,7 @@ class Device:
                     fresh.set_costs(self._costs)
                 self._link = fresh
                 self._devices_lost += 1
+                _log.warning("The device was lost (%s); another one has taken its place.", error)
             self._replaced.notify_all()
         old.results.stop()
         # This asks its lanes to end, too.

@@ -19,6 +19,7 @@ __all__ = [
     "ModelFileError",
     "NeverFits",
     "NoKvCredit",
+    "PoisonRequest",
     "PromptTooLong",
     "RequestCancelled",
     "RequestFailed",
@@ -131,6 +132,10 @@ class RequestCancelled(RequestFailed):
 
 class LaneError(RequestFailed):
     """A lane process failed to start, reported an error or died."""
+
+
+class PoisonRequest(LaneError):
+    """A request whose lanes died time after time, so that it was given up; others go on."""
 
 
 class BuildError(CuelightError):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import logging
 import threading
 from collections.abc import Callable, Sequence
 
-from cuelight.errors import CuelightError, DeviceLost, TransportError
+from cuelight.errors import CuelightError, DeviceLost, LaneError, PoisonRequest, TransportError
 from cuelight.request import Request
 from cuelight.transports.base import Transport
 
@@ -17,6 +18,7 @@ _LOSSES = 3
 _MOST_LOSSES = 10
 _SUSPECT_S = 60.0
 _NOTICE_S = 5.0
+_log = logging.getLogger(__name__)
 
 
 class Journal:
@@ -90,8 +92,10 @@ class Journal:
                     request.fail(self._closed)
                 elif (losses := request.lose()) >= (_MOST_LOSSES if request.accompanied else _LOSSES):
                     self.given_up += 1
+                    _log.error("Request %#010x is given up after %d attempts: %s", request.id, losses, error)
+                    kind = PoisonRequest if isinstance(error, LaneError) else type(error)
                     request.fail(
-                        type(error)(
+                        kind(
                             f"Request {request.id:#010x} got no token in {losses} attempts; the last ended so: {error}"
                         )
                     )

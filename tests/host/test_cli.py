@@ -198,7 +198,9 @@ def test_an_error_of_the_package_is_told_and_any_other_is_not_hidden(
         main(["status", "--device", "twin"])
 
 
-@pytest.mark.parametrize("command", ["", "generate", "demo", "status", "top", "models", "models fetch", "trace", "completion"])
+@pytest.mark.parametrize(
+    "command", ["", "generate", "demo", "status", "top", "models", "models fetch", "trace", "completion"]
+)
 @pytest.mark.parametrize("columns", [60, 80, 200])
 def test_help_fits_the_terminal_and_is_no_wider(
     command: str, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

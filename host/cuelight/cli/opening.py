@@ -10,8 +10,8 @@ from cuelight.llm import LLM
 __all__ = ["open_llm"]
 
 
-def open_llm(arguments: argparse.Namespace, progress: Progress) -> LLM:
-    """Open both; errors are those of `LLM.open`."""
+def open_llm(arguments: argparse.Namespace, progress: Progress, *, spare: bool = False) -> LLM:
+    """Open both; `spare` and errors are those of `LLM.open`."""
     progress("opening device and model", 0)
     return LLM.open(
         arguments.model,
@@ -20,5 +20,6 @@ def open_llm(arguments: argparse.Namespace, progress: Progress) -> LLM:
         kv_positions=arguments.kv_positions,
         dtype=arguments.dtype,
         threads=arguments.threads,
+        spare=spare,
         progress=progress,
     )

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from cuelight.daemon.admission import Late
 from cuelight.daemon.failures import describe, error_body, refuse
 from cuelight.daemon.generation import Generation, Gone, Piece
+from cuelight.daemon.logs import about_request
 from cuelight.daemon.schema.sampling import Sampling
 from cuelight.daemon.schema.usage import Usage, count_usage
 from cuelight.errors import CuelightError
@@ -92,7 +93,8 @@ class AnswerResponse(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
         generation = self._answer.generation
-        with _while_connected(receive, generation.cancel):
+        record = generation.record
+        with _log_outcome(scope, generation), _while_connected(receive, generation.cancel):
             try:
                 await generation.start()
                 if self._stream:
@@ -102,9 +104,11 @@ class AnswerResponse(Response):
                     while fresh := await generation.next():
                         pieces += fresh
                     await self._send_whole(_join(pieces, generation.order.answers), send)
+                record.end(generation.finish or "error", generation.cached_tokens)
             except Gone:
                 pass
             except Late as late:
+                record.degrade()
                 self._answer.degraded = True
                 self._more.append(_DEGRADED)
                 cached = [Piece(index, late.answer, [], "stop") for index in range(generation.order.answers)]
@@ -115,6 +119,7 @@ class AnswerResponse(Response):
                 else:
                     await self._send_whole(cached, send)
             except CuelightError as error:
+                record.fail(error)
                 await refuse(error)(scope, receive, send)
 
     async def _send_whole(self, answers: Sequence[Piece], send: Send) -> None:
@@ -131,6 +136,7 @@ class AnswerResponse(Response):
                 await self._send(send, [answer.chunk(piece) for piece in pieces])
         except CuelightError as error:
             # The status is sent already.
+            generation.record.fail(error)
             _, type, code = describe(error)
             body = b"data: %b\n\ndata: [DONE]\n\n" % error_body(str(error), type, code)
             await send({"type": "http.response.body", "body": body})
@@ -157,6 +163,21 @@ def _join(pieces: Sequence[Piece], answers: int) -> list[Piece]:
         tokens = [token for piece in own for token in piece.tokens]
         joined.append(Piece(index, "".join([piece.text for piece in own]), tokens, own[-1].finish))
     return joined
+
+
+@contextlib.contextmanager
+def _log_outcome(scope: Scope, generation: Generation) -> Iterator[None]:
+    """Have the line about the request tell what it asked for and how it ended."""
+    order, record = generation.order, generation.record
+    about_request(scope, tier=order.tier, owner=order.owner, prompt_tokens=generation.prompt_tokens)
+    try:
+        yield
+    finally:
+        # If nothing else has ended it, its client is gone.
+        record.end("abort", generation.cached_tokens)
+        about_request(scope, new_tokens=record.new_tokens, outcome=record.outcome)
+        if generation.logs_text:
+            about_request(scope, **generation.texts())
 
 
 @contextlib.contextmanager

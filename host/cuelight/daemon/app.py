@@ -13,8 +13,11 @@ from starlette.responses import Response
 
 from cuelight.daemon.bodies import BodyLimit
 from cuelight.daemon.failures import error_body, refuse
+from cuelight.daemon.logs import LogRequests
 from cuelight.daemon.routes.chat import chat_routes
 from cuelight.daemon.routes.completions import completion_routes
+from cuelight.daemon.routes.health import health_routes
+from cuelight.daemon.routes.metrics import metrics_routes
 from cuelight.daemon.routes.models import model_routes
 from cuelight.daemon.routes.tokens import token_routes
 from cuelight.daemon.service import Service
@@ -41,10 +44,11 @@ def build_app(service: Service) -> FastAPI:
         lifespan=lifespan,
     )
     app.add_middleware(BodyLimit, limits=lambda: service.settings.limits)
+    app.add_middleware(LogRequests)
     app.add_exception_handler(CuelightError, _refuse)
     app.add_exception_handler(RequestValidationError, _refuse_invalid)
     app.add_exception_handler(HTTPException, _refuse_http)
-    for routes in (chat_routes, completion_routes, model_routes, token_routes):
+    for routes in (chat_routes, completion_routes, model_routes, token_routes, health_routes, metrics_routes):
         app.include_router(routes(service))
     return app
 

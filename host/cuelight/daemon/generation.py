@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cuelight.daemon.admission import Admission, Ticket
+from cuelight.daemon.metrics import Record
 from cuelight.daemon.order import Order
 from cuelight.daemon.text import Placed, TextAssembler
 from cuelight.errors import RequestFailed
@@ -56,9 +57,13 @@ class _Sample:
         The first answer to the same prompt, if that is another one: what they have in common is prefilled once.
     text : TextAssembler
         Its text.
+    record : Record
+        Times its tokens.
     """
 
-    def __init__(self, index: int, prompt: list[int], leader: _Sample | None, text: TextAssembler) -> None:
+    def __init__(
+        self, index: int, prompt: list[int], leader: _Sample | None, text: TextAssembler, record: Record
+    ) -> None:
         self.index = index
         self.prompt = prompt
         self.leader = leader
@@ -67,6 +72,7 @@ class _Sample:
         self.seen = 0
         self.finish: str | None = None
         self._text = text
+        self._record = record
 
     def take(self) -> Piece | None:
         """What is new, if anything; raises why it failed."""
@@ -83,6 +89,7 @@ class _Sample:
         if not tokens and not over:
             return None
         self.seen += len(tokens)
+        self._record.take(self.index, tokens)
         passage = self._text.add(tokens)
         text, placed = passage
         if self._text.stopped is not None:
@@ -111,14 +118,29 @@ class Generation:
         The device's tier.
     admission : Admission
         Lets its requests onto the device.
+    record : Record
+        Times it, and counts how it ends.
     ended : callable
         Told when it was cancelled or is over.
+
+    Attributes
+    ----------
+    logs_text : bool
+        Whether prompts and answers may be logged.
     """
 
     def __init__(
-        self, order: Order, llm: LLM, level: int, admission: Admission, ended: Callable[[Generation], object]
+        self,
+        order: Order,
+        llm: LLM,
+        level: int,
+        admission: Admission,
+        record: Record,
+        ended: Callable[[Generation], object],
     ) -> None:
         self.order = order
+        self.record = record
+        self.logs_text = False
         self._llm = llm
         self._level = level
         self._admission = admission
@@ -130,7 +152,7 @@ class Generation:
             leader = None
             for _ in range(order.n):
                 text = TextAssembler(llm.tokenizer.detokenizer(), order.stop)
-                sample = _Sample(len(self._samples), prompt, leader, text)
+                sample = _Sample(len(self._samples), prompt, leader, text, record)
                 sample.ticket = Ticket(
                     order.tier,
                     order.owner,
@@ -142,6 +164,20 @@ class Generation:
                 else:
                     leader = sample
                 self._samples.append(sample)
+
+    def texts(self) -> dict[str, list[str]]:
+        """Prompts and answers up to now, as the log may tell them."""
+        requests = [sample.ticket.request for sample in self._samples]
+        answers = [[token.token for token in request.received] if request else [] for request in requests]
+        return {
+            "prompts": [self._llm.decode(prompt) for prompt in self.order.prompts],
+            "answers": [self._llm.decode(tokens) for tokens in answers],
+        }
+
+    @property
+    def finish(self) -> str | None:
+        """How the first answer ended; None while it lives or if it failed."""
+        return self._samples[0].finish
 
     @property
     def prompt_tokens(self) -> int:
@@ -182,6 +218,7 @@ class Generation:
                 if sample.ticket.error:
                     raise sample.ticket.error
             await self._wait()
+        self.record.start()
 
     async def next(self) -> list[Piece]:
         """Wait for what is new, of all answers together; nothing once all are over.

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["LogRequests", "about_request", "write_json_lines"]
+__all__ = ["LogRequests", "about_request", "set_level", "write_json_lines"]
 
 _log = logging.getLogger(__name__)
 _request_id: contextvars.ContextVar[str] = contextvars.ContextVar("cuelight_request_id", default="")
@@ -41,8 +41,8 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
-def write_json_lines(stream: IO[str], level: int = logging.INFO) -> logging.Handler:
-    """Have everything that is logged written to `stream` from now on.
+def write_json_lines(stream: IO[str], level: str) -> logging.Handler:
+    """Have what is logged written to `stream` from now on, by the daemon and its server from `level` on.
 
     Returns
     -------
@@ -51,10 +51,17 @@ def write_json_lines(stream: IO[str], level: int = logging.INFO) -> logging.Hand
     """
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines())
-    root = logging.getLogger()
-    root.addHandler(handler)
-    root.setLevel(level)
+    logging.getLogger().addHandler(handler)
+    # Our own line about each request tells more.
+    logging.getLogger("uvicorn.access").setLevel(logging.WARNING)
+    set_level(level)
     return handler
+
+
+def set_level(level: str) -> None:
+    """Log what is at least so important: debug, info, warning or error."""
+    for name in ("cuelight", "uvicorn"):
+        logging.getLogger(name).setLevel(level.upper())
 
 
 def about_request(scope: Scope, **fields: object) -> None:

@@ -109,7 +109,12 @@ class _Tier:
 class Record:
     """One question on its way through the metrics; made by `Metrics.question`.
 
-    `degrade`, `reject`, `fail` and `end` are its end: the first one counts.
+    `degrade`, `fail` and `end` are its end: the first one counts.
+
+    Attributes
+    ----------
+    outcome : str
+        How it ended; empty before that.
     """
 
     def __init__(self, tier: _Tier, asked_ns: int, prompt_tokens: int) -> None:
@@ -119,7 +124,7 @@ class Record:
         self._new_tokens = 0
         self._latest_ns: dict[int, int] = {}
         self._running = False
-        self._over = False
+        self.outcome = ""
 
     @property
     def new_tokens(self) -> int:
@@ -148,36 +153,31 @@ class Record:
         self._new_tokens += len(tokens)
         tier.new_tokens.inc(len(tokens))
 
-    def end(self, finish: str, cached_tokens: int = 0) -> None:
+    def end(self, finish: str, cached_tokens: int) -> None:
         """It is over: "stop", "length", or "abort" if its client is gone."""
-        if self._close():
+        if self._close(finish):
             self._tier.success.labels(self._tier.name, finish).inc()
             self._tier.found.inc(cached_tokens)
 
-    def reject(self, reason: str) -> None:
-        """It was not taken, or failed without having run."""
-        if not self._over:
-            self._over = True
-            self._tier.rejects.labels(self._tier.name, reason).inc()
-
     def degrade(self) -> None:
         """It got the tier's cached answer."""
-        if not self._over:
-            self._over = True
+        if self._close("degraded"):
             self._tier.degraded.inc()
 
-    def fail(self, reason: str) -> None:
-        """It failed."""
-        if self._close():
-            self._tier.failures.labels(self._tier.name, reason).inc()
+    def fail(self, error: Exception) -> None:
+        """It failed, or was not taken, if it had not started."""
+        reason = type(error).__name__
+        if self._close(reason):
+            counter = self._tier.failures if self._running else self._tier.rejects
+            counter.labels(self._tier.name, reason).inc()
 
-    def _close(self) -> bool:
-        if self._over:
+    def _close(self, outcome: str) -> bool:
+        if self.outcome:
             return False
-        self._over = True
+        self.outcome = outcome
         tier = self._tier
-        tier.whole.observe(self._since_asked())
         if self._running:
+            tier.whole.observe(self._since_asked())
             tier.prompt_tokens.inc(self._prompt_tokens)
             tier.looked_up.inc(self._prompt_tokens)
             tier.prompt_length.observe(self._prompt_tokens)

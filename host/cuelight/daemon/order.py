@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cuelight.filters import FilterSettings
 
@@ -38,6 +39,8 @@ class Order:
         Likeliest tokens to report with each.
     whole : bool
         Nobody looks at an answer before its end.
+    asked_ns : int
+        When the question came, `time.monotonic_ns`.
     """
 
     prompts: Sequence[list[int]]
@@ -51,6 +54,7 @@ class Order:
     stop: tuple[str, ...] = ()
     top_logprobs: int = 0
     whole: bool = False
+    asked_ns: int = field(default_factory=time.monotonic_ns)
 
     @property
     def answers(self) -> int:

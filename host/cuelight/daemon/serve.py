@@ -67,6 +67,7 @@ class Daemon:
         self._listener = listener
         host, port = listener.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        service.llm.device.url = self.url
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server = _Server(
             uvicorn.Config(

@@ -12,9 +12,13 @@ from cuelight.daemon.admission import Admission
 from cuelight.daemon.failures import Stopping
 from cuelight.daemon.generation import Generation
 from cuelight.daemon.grants import grant
+from cuelight.daemon.logs import set_level
 from cuelight.daemon.mailbox import Mailbox
+from cuelight.daemon.metrics import Metrics
 from cuelight.daemon.order import Order
+from cuelight.daemon.scheduler_metrics import SchedulerCollector
 from cuelight.daemon.settings import Settings
+from cuelight.daemon.watchdog import Watchdog
 from cuelight.errors import CuelightError, InvalidArgument
 from cuelight.llm import LLM
 
@@ -45,6 +49,10 @@ class Service:
         Who may ask.
     admission : Admission
         Who goes onto the device next.
+    watchdog : Watchdog
+        Whether all is well.
+    metrics : Metrics
+        What is counted.
     stopping : bool
         Nothing new is taken.
     open : set of Generation
@@ -52,6 +60,7 @@ class Service:
     """
 
     admission: Admission
+    watchdog: Watchdog
 
     def __init__(self, llm: LLM, model: str, load: Callable[[], Settings]) -> None:
         self.llm = llm
@@ -60,6 +69,16 @@ class Service:
         self.settings = load()
         self.access = Access(self.settings)
         self.stopping = False
+        self.metrics = Metrics(
+            SchedulerCollector(
+                lambda: self.watchdog.snapshot,
+                lambda: self.watchdog.health.ok,
+                lambda: {tier: self.admission.waiting(tier) for tier in self.settings.tiers},
+                lambda: {tier: self.admission.under_way(tier) for tier in self.settings.tiers},
+                lambda: {name: tier.level for name, tier in self.settings.tiers.items()},
+                model,
+            )
+        )
         self._load = load
         self.open: set[Generation] = set()
         self._reloading = asyncio.Lock()
@@ -72,6 +91,7 @@ class Service:
         _ = self.llm.tokenizer.spelling
         self.llm.device.set_tiers(grant(self.llm.device, self.settings.tiers))
         groups = self.llm.device.status().groups[: len(self.llm.lanes)]
+        self.watchdog = Watchdog(self.llm.device, lambda: self.llm.lanes)
         self.admission = Admission(self.settings.tiers, sum(group.seats for group in groups), Mailbox(self._loop))
 
     async def close(self) -> None:
@@ -79,6 +99,7 @@ class Service:
         self.drain()
         self._end_all()
         await self.admission.close()
+        await self._loop.run_in_executor(None, self.watchdog.close)
         self._encoders.shutdown(wait=False, cancel_futures=True)
 
     async def reload(self) -> None:
@@ -97,6 +118,7 @@ class Service:
             self.settings = settings
             self.access = Access(settings)
             self.admission.set_tiers(settings.tiers)
+            set_level(settings.log.level)
             _log.info("Settings were read again.")
 
     def drain(self) -> None:
@@ -140,7 +162,9 @@ class Service:
         if self.stopping:
             raise Stopping("The daemon is ending; ask again soon, or another one.")
         level = self.settings.tiers[order.tier].level
-        generation = Generation(order, self.llm, level, self.admission, self.open.discard)
+        record = self.metrics.question(order.tier, order.asked_ns, sum(map(len, order.prompts)))
+        generation = Generation(order, self.llm, level, self.admission, record, self.open.discard)
+        generation.logs_text = self.settings.log.text
         self.open.add(generation)
         return generation
 

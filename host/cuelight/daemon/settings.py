@@ -14,7 +14,7 @@ from cuelight.errors import CuelightError
 from cuelight.regmap import TIER_COUNT
 from cuelight.tiers import TIERS
 
-__all__ = ["Key", "Limits", "Server", "Settings", "SettingsError", "TierSettings", "load_settings"]
+__all__ = ["Key", "Limits", "Log", "Server", "Settings", "SettingsError", "TierSettings", "load_settings"]
 
 MOST_SUGGESTIONS = 3
 
@@ -63,6 +63,14 @@ class Limits(Part):
     """How long a question may take to arrive."""
     stall_s: Annotated[float, Field(gt=0)] = 60.0
     """How long a client may leave what was sent to it unread."""
+
+
+class Log(Part):
+    """What is logged, to standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    text: bool = False
+    """Prompts and answers too."""
 
 
 class TierSettings(Part):
@@ -129,6 +137,7 @@ class Settings(Part):
 
     server: Server = Server()
     limits: Limits = Limits()
+    log: Log = Log()
     tiers: Annotated[dict[str, TierSettings], Field(default_factory=_default_tiers, min_length=1)]
     default_tier: str = "standard"
     """For questions that name none."""

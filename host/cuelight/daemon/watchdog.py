@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cuelight.device import Device
 from cuelight.errors import CuelightError
 from cuelight.lanes.process import LaneProcess
-from cuelight.llm import LLM
 from cuelight.snapshot import Snapshot
 
 __all__ = ["Health", "Watchdog"]
@@ -53,12 +54,15 @@ class Watchdog:
 
     Parameters
     ----------
-    llm : LLM
-        Whose device and lanes.
+    device : Device
+        The device.
+    lanes : callable
+        Its lanes at this moment, by lane group.
     """
 
-    def __init__(self, llm: LLM) -> None:
-        self._llm = llm
+    def __init__(self, device: Device, lanes: Callable[[], Sequence[LaneProcess]]) -> None:
+        self._device = device
+        self._lanes = lanes
         self._signs: dict[int, _Signs] = {}
         self._health = Health(True, "")
         self._snapshot: Snapshot | None = None
@@ -97,7 +101,7 @@ class Watchdog:
                 self._health = health
 
     def _look_at_device(self) -> str:
-        device = self._llm.device
+        device = self._device
         try:
             if not device.transport.moves(_DEVICE_S):
                 return "The device answers but does nothing; it is replaced if it goes on like this."
@@ -108,8 +112,7 @@ class Watchdog:
         return ""
 
     def _look_at_lanes(self) -> list[str]:
-        groups = self._llm.lanes
-        return [self._look_at(group, lane) for group, lane in enumerate(groups)]
+        return [self._look_at(group, lane) for group, lane in enumerate(self._lanes())]
 
     def _look_at(self, group: int, lane: LaneProcess) -> str:
         if not lane.alive:
@@ -117,7 +120,7 @@ class Watchdog:
         if not lane.served:
             return f"Lane {group} is being started; wait until it has loaded the model."
         try:
-            segment = self._llm.device.segment
+            segment = self._device.segment
             seen = segment.lane_heartbeat(group), segment.expected_sequence(group), _processor_time(lane.pid)
         except (CuelightError, OSError):
             return f"Lane {group} can't be looked at; it, or its device, is being replaced."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections.abc import Callable
 
@@ -16,6 +17,7 @@ __all__ = ["Crew"]
 
 _FRUITLESS = 3
 _PROBE = (0,)
+_log = logging.getLogger(__name__)
 
 
 class Crew:
@@ -101,12 +103,14 @@ class Crew:
                 return
             fruitless = fruitless + 1 if delivered == self._device.delivered(group) else 0
             delivered = self._device.delivered(group)
+            _log.warning("%s Another one takes its place.", error)
             try:
                 if fruitless > _FRUITLESS and (not self._lanes[group].served or (probe and probe.error)):
                     raise error
                 probe = self._replace(group, probe if fruitless else None, test=fruitless >= _FRUITLESS)
             except (CuelightError, OSError) as failure:
                 self._lost.add(group)
+                _log.error("Lane group %d is given up: %s", group, failure)
                 reason = (
                     failure if isinstance(failure, LaneError) else LaneError(f"Lane {group} can't start: {failure}")
                 )

@@ -55,7 +55,7 @@ class LaneProcess:
         It has come so far as to take dispatches.
     """
 
-    program = ("-m", "cuelight.lanes.cpu")
+    program: tuple[str, ...] = ("-m", "cuelight.lanes.cpu")
     """What the interpreter runs; takes the arguments of `cuelight.lanes.cpu`."""
 
     def __init__(

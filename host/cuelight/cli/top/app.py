@@ -119,7 +119,6 @@ class Top(App[None]):
     Footer {{ background: {paint.BAND}; }}
     """
     ENABLE_COMMAND_PALETTE = False
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-narrow"), (118, "-wide")]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "quit"),
         Binding("space", "pause", "pause"),
@@ -131,6 +130,7 @@ class Top(App[None]):
 
     def __init__(self, pid: int | None = None, interval_s: float = 1.0) -> None:
         super().__init__()
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (118, "-wide")]
         self.history: History | None = None
         self.trouble = ""
         self._pid = pid

@@ -92,7 +92,7 @@ class History:
         fresh = sum(tokens[tier] for tokens in list(self._tokens)[-count:])
         return fresh / (self.latest.time_s - before.time_s)
 
-    def token_series(self, count: int) -> list[Sequence[float]]:
+    def token_series(self, count: int) -> Sequence[Sequence[float]]:
         """New tokens per second, by tier, between each two of the last looks; `count` at most, the latest last."""
         looks, tokens = list(self._looks), list(self._tokens)
         series = []

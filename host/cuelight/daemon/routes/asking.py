@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 
 from starlette.datastructures import Headers
@@ -50,6 +51,7 @@ async def choose_order(
     InvalidArgument, ChatTemplateError
         The question can't be right.
     """
+    asked_ns = time.monotonic_ns()
     caller = service.access.caller(headers.get("authorization"))
     tier = caller.choose_tier(
         question.tier or headers.get("x-cuelight-tier"), question.service_tier, service.access.tiers
@@ -76,6 +78,7 @@ async def choose_order(
         seed=secrets.randbits(64) if question.seed is None else question.seed % (1 << 64),
         stop=question.stops,
         top_logprobs=top_logprobs,
+        asked_ns=asked_ns,
         whole=not question.stream,
     )
 
