@@ -202,7 +202,7 @@ def _pace(history: History, request: RequestState) -> Text:
     if request.parked:
         return Text("parked", paint.AMBER)
     if not request.new_tokens:
-        return Text("…", paint.DIM)
+        return Text("–", paint.DIM)
     return Text(paint.rate(history.request_rate(request.id)), paint.TEXT)
 
 
