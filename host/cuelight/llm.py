@@ -310,7 +310,7 @@ class LLM:
             filters=self._defaults.filters.override(**filters),
             top_logprobs=top_logprobs,
             stepped=stepped,
-            mask=grammar and grammar.first_mask,
+            mask=grammar.first_mask if grammar else None,
             timeout_s=timeout_s,
         )
         self._follow(requests, grammar)
@@ -355,7 +355,7 @@ class LLM:
             filters=self._defaults.filters.override(**filters),
             top_logprobs=top_logprobs,
             stepped=stepped,
-            mask=grammar and grammar.first_mask,
+            mask=grammar.first_mask if grammar else None,
             timeout_s=timeout_s,
         )
         self._follow((request,), grammar)

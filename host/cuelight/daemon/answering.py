@@ -51,6 +51,14 @@ class Answer(abc.ABC):
         self._created = int(time.time())
 
     @abc.abstractmethod
+    async def conclude(self, text: str) -> None:
+        """Do what there is to do once the first answer is whole; `text` is its text."""
+
+    def leave(self) -> None:
+        """Stop whatever makes it; the client is gone, or all is over."""
+        self.generation.cancel()
+
+    @abc.abstractmethod
     def whole(self, answers: Sequence[Piece]) -> Mapping[str, object]:
         """All answers, each in one piece."""
 
@@ -94,7 +102,7 @@ class AnswerResponse(Response):
         """Answer."""
         generation = self._answer.generation
         record = generation.record
-        with _log_outcome(scope, generation), _while_connected(receive, generation.cancel):
+        with _log_outcome(scope, generation), _while_connected(receive, self._answer.leave):
             try:
                 await generation.start()
                 if self._stream:
@@ -103,7 +111,9 @@ class AnswerResponse(Response):
                     pieces = []
                     while fresh := await generation.next():
                         pieces += fresh
-                    await self._send_whole(_join(pieces, generation.order.answers), send)
+                    answers = _join(pieces, generation.order.answers)
+                    await self._answer.conclude(answers[0].text)
+                    await self._send_whole(answers, send)
                 record.end(generation.finish or "error", generation.cached_tokens)
             except Gone:
                 pass
@@ -131,8 +141,10 @@ class AnswerResponse(Response):
         answer = self._answer
         await self._begin(_EVENTS, send)
         await self._send(send, answer.opening())
+        first: list[str] = []
         try:
             while pieces := await generation.next():
+                first += [piece.text for piece in pieces if not piece.index]
                 await self._send(send, [answer.chunk(piece) for piece in pieces])
         except CuelightError as error:
             # The status is sent already.
@@ -141,6 +153,7 @@ class AnswerResponse(Response):
             body = b"data: %b\n\ndata: [DONE]\n\n" % error_body(str(error), type, code)
             await send({"type": "http.response.body", "body": body})
             return
+        await answer.conclude("".join(first))
         await self._end(send)
 
     async def _end(self, send: Send) -> None:

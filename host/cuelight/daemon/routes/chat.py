@@ -13,6 +13,7 @@ from cuelight.daemon.logprobs import chat_logprobs
 from cuelight.daemon.routes.asking import choose_order, headers_of
 from cuelight.daemon.schema.chat import ChatAnswer, ChatChunk, ChatLogprobs, ChatQuestion, Delta
 from cuelight.daemon.service import Service
+from cuelight.daemon.suggestions import Suggester
 from cuelight.daemon.text import Placed
 
 __all__ = ["chat_routes"]
@@ -45,6 +46,20 @@ class _ChatAnswer(Answer):
         super().__init__("chatcmpl", question, generation)
         self._service = service
         self._logprobs = bool(question.logprobs)
+        tier = service.settings.tiers[generation.order.tier]
+        count = min(question.suggestions or 0, tier.suggestions)
+        messages = [message.plain for message in question.messages]
+        self._suggester = Suggester(service, generation.order, messages, count) if count else None
+        self._suggestions: list[str] = []
+
+    async def conclude(self, text: str) -> None:
+        if self._suggester:
+            self._suggestions = await self._suggester.suggest(text)
+
+    def leave(self) -> None:
+        super().leave()
+        if self._suggester:
+            self._suggester.leave()
 
     def whole(self, answers: Sequence[Piece]) -> ChatAnswer:
         answer: ChatAnswer = {
@@ -64,6 +79,8 @@ class _ChatAnswer(Answer):
             ],
             "usage": self._count(),
         }
+        if self._suggester:
+            answer["suggestions"] = self._suggestions
         if self.degraded:
             answer["degraded"] = True
         return answer
@@ -77,12 +94,12 @@ class _ChatAnswer(Answer):
         return self._chunk(piece.index, {"content": piece.text} if piece.text else {}, piece.tokens, piece.finish)
 
     def closing(self) -> Sequence[ChatChunk]:
-        if not self.with_usage:
-            return []
-        last = self._chunk(0, {})
-        last["choices"] = []
-        last["usage"] = self._count()
-        return [last]
+        events: list[ChatChunk] = []
+        if self._suggester:
+            events.append({**self._chunk(0, {}), "choices": [], "suggestions": self._suggestions})
+        if self.with_usage:
+            events.append({**self._chunk(0, {}), "choices": [], "usage": self._count()})
+        return events
 
     def _chunk(self, index: int, delta: Delta, tokens: Sequence[Placed] = (), finish: str | None = None) -> ChatChunk:
         chunk: ChatChunk = {

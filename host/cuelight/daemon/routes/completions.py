@@ -44,6 +44,10 @@ class _TextAnswer(Answer):
         self._service = service
         self._logprobs = question.logprobs is not None
 
+    async def conclude(self, text: str) -> None:
+        # Texts have nothing like suggestions.
+        pass
+
     def whole(self, answers: Sequence[Piece]) -> TextAnswer:
         return {**self._answer([self._choice(answer) for answer in answers]), "usage": self._count()}
 

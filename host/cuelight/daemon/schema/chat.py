@@ -46,6 +46,8 @@ class ChatQuestion(Sampling):
     max_completion_tokens: Annotated[int | None, Field(ge=1)] = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int | None, Field(ge=0, le=20)] = None
+    suggestions: Annotated[int | None, Field(ge=0, le=16)] = None
+    """Follow-up questions to be suggested after the answer; at most as many as its tier has."""
 
     @property
     def most_new_tokens(self) -> int | None:
@@ -99,6 +101,7 @@ class ChatAnswer(TypedDict):
     service_tier: str
     choices: list[ChatChoice]
     usage: Usage
+    suggestions: NotRequired[list[str]]
     degraded: NotRequired[bool]
     """It is the tier's cached answer, since the promise could not be kept."""
 
@@ -129,4 +132,5 @@ class ChatChunk(TypedDict):
     service_tier: str
     choices: list[ChunkChoice]
     usage: NotRequired[Usage | None]
+    suggestions: NotRequired[list[str]]
     degraded: NotRequired[bool]
