@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import logging
+import os
 import signal
 import socket
 import threading
@@ -24,6 +26,7 @@ __all__ = ["Daemon", "listen"]
 _BACKLOG = 1024
 _SEND_BYTES = 128 << 10
 _LAST_WORDS_S = 5
+_log = logging.getLogger(__name__)
 
 
 def listen(server: Server) -> socket.socket:
@@ -42,7 +45,8 @@ def listen(server: Server) -> socket.socket:
         return listener
     except OSError as error:
         raise SettingsError(
-            f"The daemon can't listen at {server.host} port {server.port} ({error.strerror}); choose another."
+            f"The daemon can't listen at {server.host} port {server.port} ({os.strerror(error.errno or 0)}); "
+            "choose another."
         ) from error
 
 
@@ -80,7 +84,8 @@ class Daemon:
                 server_header=False,
                 # The service ends by itself what is under way for too long; this is for what does not end then.
                 timeout_graceful_shutdown=int(service.settings.server.drain_s) + _LAST_WORDS_S,
-            )
+            ),
+            f"{service.model} at {self.url}",
         )
 
     def run(self) -> None:
@@ -125,6 +130,16 @@ class Daemon:
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, what: str) -> None:
+        super().__init__(config)
+        self._what = what
+        # What it says of itself is said here better, or of no interest.
+        logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        _log.info("Serving %s.", self._what)
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         # The daemon's own; uvicorn would raise them again at the end, before the model is closed.
