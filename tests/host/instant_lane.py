@@ -25,7 +25,7 @@ POISON = 5000
 
 
 class InstantLaneProcess(LaneProcess):
-    program = ("-m", "tests.host.instant_lane")
+    program: tuple[str, ...] = ("-m", "tests.host.instant_lane")
 
 
 def prepare(_: object = None) -> LaneProcess:

@@ -96,7 +96,6 @@ def test_rates_come_with_the_second_look(device: Device) -> None:
         assert re.search(r"passes/s (–|0 )", "\n".join(screen(top)))
         lane = InstantLane(device)
         lane.start()
-        await asyncio.to_thread(lambda: [request.wait(60) for request in device.requests])
         until(lambda: not device.requests)
         await top.look()
         await pilot.pause()
