@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import time
@@ -12,11 +13,13 @@ from pathlib import Path
 from cuelight.device import Device
 from cuelight.errors import CuelightError
 from cuelight.lanes.process import LaneProcess
+from cuelight.regmap import IDENTITY, Identity
 from cuelight.snapshot import Snapshot
 
 __all__ = ["Health", "Watchdog"]
 
 _ROUND_S = 0.25
+_WHOLE_ROUNDS = 4
 _SILENCE_S = 1.5
 _DEVICE_S = 1.0
 _KILL_S = 10.0
@@ -89,23 +92,28 @@ class Watchdog:
         self._thread.join(2 * _SILENCE_S)
 
     def _run(self) -> None:
-        while not self._closing.wait(_ROUND_S):
-            troubles = [trouble for trouble in (self._look_at_device(), *self._look_at_lanes()) if trouble]
+        for turn in itertools.count():
+            if self._closing.wait(_ROUND_S):
+                return
+            whole = turn % _WHOLE_ROUNDS == 0 or not self._health.ok
+            troubles = [trouble for trouble in (self._look_at_device(whole), *self._look_at_lanes()) if trouble]
             self._round = time.monotonic()
             health = Health(not troubles, troubles[0] if troubles else "")
-            if health != self._health:
-                if health.ok:
-                    _log.info("Device and lanes are well again.")
-                else:
-                    _log.warning("%s", health.trouble)
-                self._health = health
+            if health.ok and not self._health.ok:
+                _log.info("Device and lanes are well again.")
+            elif self._health.ok and not health.ok:
+                _log.warning("%s", health.trouble)
+            self._health = health
 
-    def _look_at_device(self) -> str:
+    def _look_at_device(self, whole: bool) -> str:
         device = self._device
         try:
             if not device.transport.moves(_DEVICE_S):
                 return "The device answers but does nothing; it is replaced if it goes on like this."
-            self._snapshot = device.snapshot()
+            if whole:
+                self._snapshot = device.snapshot()
+            else:
+                device.transport.read64(IDENTITY + Identity.BOOT_NONCE)
         except CuelightError as error:
             self._snapshot = None
             return str(error)
