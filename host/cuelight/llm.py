@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 from cuelight.device import Device
 from cuelight.engine.chat import ChatTemplate
@@ -69,7 +70,6 @@ class LLM:
         self.grammars = Grammars(self.tokenizer, config.vocabulary, config.eos_ids)
         self._guides = Guides()
         self._defaults = load_defaults(directory)
-        self._template: ChatTemplate | None = None
         self._close_once = threading.Lock()
 
     @property
@@ -182,8 +182,28 @@ class LLM:
             undo.pop_all()
             return llm
 
-    def encode(self, prompt: str | Sequence[Mapping[str, str]]) -> list[int]:
+    @functools.cached_property
+    def template(self) -> ChatTemplate:
+        """The model's chat template.
+
+        Raises
+        ------
+        ChatTemplateError
+            It has none.
+        """
+        return ChatTemplate.load(self.directory)
+
+    def encode(
+        self, prompt: str | Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
+    ) -> list[int]:
         """Token ids of a prompt, or of a chat's messages that ask for an answer.
+
+        Parameters
+        ----------
+        prompt : str or sequence of mappings
+            Text to go on from, or messages with `role` and `content`.
+        tools : sequence of mappings, optional
+            Functions that an answer to messages may call, in OpenAI's form; templates that know none leave them out.
 
         Raises
         ------
@@ -192,9 +212,7 @@ class LLM:
         """
         if isinstance(prompt, str):
             return self.tokenizer.encode(prompt)
-        if self._template is None:
-            self._template = ChatTemplate.load(self.directory)
-        return self.tokenizer.encode(self._template.render(prompt), opening=False)
+        return self.tokenizer.encode(self.template.render(prompt, tools), opening=False)
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Text of token ids; special tokens are left out."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import jinja2
+import jinja2.meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from cuelight.engine.config import read_json
@@ -27,6 +28,13 @@ class ChatTemplate:
     tokens
         What templates may ask for: bos_token, eos_token, ….
 
+    Attributes
+    ----------
+    source : str
+        Jinja text.
+    takes_tools : bool
+        Whether it can tell a model of functions to call.
+
     Raises
     ------
     ChatTemplateError
@@ -40,9 +48,11 @@ class ChatTemplate:
         environment.filters["tojson"] = _to_json
         environment.globals["raise_exception"] = _refuse
         environment.globals["strftime_now"] = _now
+        self.source = source
         self._tokens = dict(tokens)
         try:
             self._template = environment.from_string(source)
+            self.takes_tools = "tools" in jinja2.meta.find_undeclared_variables(environment.parse(source))
         except jinja2.TemplateError as error:
             raise ChatTemplateError(
                 f"The model's chat template is damaged ({error}); fetch the model again."
@@ -74,13 +84,15 @@ class ChatTemplate:
             raise ChatTemplateError(f"The model in {directory} has no chat template; give it a prompt, not messages.")
         return cls(source, tokens)
 
-    def render(self, messages: Sequence[Mapping[str, str]]) -> str:
+    def render(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None) -> str:
         """Prompt that asks for the answer to `messages`.
 
         Parameters
         ----------
         messages
-            Each with `role` and `content`.
+            Each with `role` and `content`, and whatever else the template knows.
+        tools
+            Functions that the answer may call, in OpenAI's form.
 
         Raises
         ------
@@ -94,7 +106,7 @@ class ChatTemplate:
             raise ChatTemplateError("A chat needs at least one message; add one with role and content.")
         plain = [dict(message) for message in messages]
         try:
-            return self._template.render(messages=plain, add_generation_prompt=True, **self._tokens)
+            return self._template.render(messages=plain, tools=tools, add_generation_prompt=True, **self._tokens)
         except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ChatTemplateError(f"The model's chat template refuses these messages: {error}.") from error
 

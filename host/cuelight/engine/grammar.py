@@ -16,7 +16,7 @@ from cuelight.engine.spelling import Spelling
 from cuelight.engine.tokenizer import Tokenizer
 from cuelight.errors import GrammarError
 
-__all__ = ["MAX_DEPTH", "MAX_PARTS", "Grammar", "Grammars", "Guide"]
+__all__ = ["MAX_DEPTH", "MAX_PARTS", "Grammar", "Grammars", "Guide", "embedded_schema"]
 
 MAX_PARTS = 5000
 """Objects and arrays that a schema may consist of."""
@@ -141,15 +141,16 @@ class Grammars:
         """
         _check_size(schema)
         written = json.dumps(schema)
-        settings: Any = {"whitespace_pattern": _SPACES, "lenient": not strict, "coerce_one_of": not strict}
         return self._make(
             f"{strict} {written}",
-            lambda: llguidance.LLMatcher.grammar_from_json_schema(written, overrides=settings),
+            lambda: llguidance.LLMatcher.grammar_from_json_schema(written, overrides=_settings(strict)),
             "JSON schema",
         )
 
     def lark(self, source: str) -> Grammar:
-        """Text of a grammar in the Lark notation of llguidance; ``<name>`` is the special token of that name.
+        """Text of a grammar in the Lark notation of llguidance.
+
+        There ``<[7]>`` is token 7, which has to be an added one, and ``%json`` goes before an `embedded_schema`.
 
         Raises
         ------
@@ -186,6 +187,16 @@ class Grammars:
         trie = llguidance.LLTokenizer(wrapper, n_vocab=self._vocabulary, eos_token=self._eos_ids)
         vocabulary.cut_greedily = trie.greedy_tokenize
         return trie
+
+
+def embedded_schema(schema: Mapping[str, Any], *, strict: bool) -> str:
+    """A JSON schema as it is written into a Lark grammar; parameters and errors as in `Grammars.json_schema`."""
+    _check_size(schema)
+    return json.dumps({"x-guidance": _settings(strict), **schema})
+
+
+def _settings(strict: bool) -> Any:
+    return {"whitespace_pattern": _SPACES, "lenient": not strict, "coerce_one_of": not strict}
 
 
 class _Vocabulary:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import tokenizers
@@ -50,9 +50,21 @@ class Tokenizer:
         """Bytes of each token."""
         return Spelling(self._tokenizer)
 
-    def detokenizer(self) -> Detokenizer:
-        """Make what turns the tokens of one text into characters as they come; special tokens are left out."""
-        return Detokenizer(self.spelling.text, self.spelling.drops_first_space)
+    def detokenizer(self, shown: Collection[int] = ()) -> Detokenizer:
+        """Make what turns the tokens of one text into characters as they come.
+
+        Parameters
+        ----------
+        shown
+            Special tokens that are to be seen in the text; others are left out.
+        """
+        spelling = self.spelling
+        if not shown:
+            return Detokenizer(spelling.text, spelling.drops_first_space)
+        return Detokenizer(
+            lambda token: spelling.written(token) if token in shown else spelling.text(token),
+            spelling.drops_first_space,
+        )
 
     def encode(self, text: str, *, opening: bool = True) -> list[int]:
         """Token ids of `text`; special tokens written in it count as such.
@@ -87,6 +99,11 @@ class Tokenizer:
             Show special tokens.
         """
         return self._tokenizer.decode(list(ids), skip_special_tokens=not special)
+
+    def id_of(self, text: str) -> int | None:
+        """The added token that stands for `text` wherever that is written; None if there is none."""
+        token = self._tokenizer.token_to_id(text)
+        return token if token in self.spelling.added else None
 
     def text_of(self, token: int) -> str | None:
         """How the vocabulary writes one token; None where it has no such id."""
