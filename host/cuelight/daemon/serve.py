@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import gc
 import logging
 import os
 import signal
@@ -138,6 +139,9 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        # What is there stays; the collector need not look at it again, which would stop everything for a while.
+        gc.collect()
+        gc.freeze()
         _log.info("Serving %s.", self._what)
 
     @contextlib.contextmanager
