@@ -18,7 +18,17 @@ from cuelight.engine.convert import convert
 from ..engine.tiny import write_gguf
 
 WAIT_S = 30.0
-TEMPLATE = "{% for message in messages %}<|im_start|>{{ message.role }}:{{ message.content }}<|im_end|>{% endfor %}"
+TEMPLATE = (
+    "{% if tools %}<|im_start|>tools:{% for tool in tools %}{{ tool.function | tojson }}{% endfor %}"
+    "<tool_call>name,arguments</tool_call><|im_end|>{% endif %}"
+    "{% for message in messages %}<|im_start|>{{ message.role }}:{{ message.content }}"
+    "{% for call in message.tool_calls or [] %}<tool_call>{{ call.function | tojson }}</tool_call>{% endfor %}"
+    "<|im_end|>{% endfor %}"
+)
+LETTERS = [chr(0x21 + index) for index in range(94)]
+SPECIAL, TAGS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"], ["<tool_call>", "</tool_call>"]
+TOKENS = [*SPECIAL, *LETTERS, "ab", "Ġ", "Ċ", "Ã", "©", *TAGS]
+"""Special ones, ASCII, a space, an end of line, both bytes of é, and tags that are tokens but no special ones."""
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +36,11 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Directory of a small random model that knows chats."""
     folder = tmp_path_factory.mktemp("model") / "tiny"
     folder.mkdir()
-    write_gguf(folder / "tiny.gguf")
+    kinds = [3] * 3 + [1] * (len(TOKENS) - 5) + [4] * 2
+    write_gguf(
+        folder / "tiny.gguf",
+        **{"tokenizer.ggml.tokens": TOKENS, "tokenizer.ggml.token_type": kinds, "llama.context_length": 1024},
+    )
     convert(folder / "tiny.gguf", folder)
     (folder / "chat_template.jinja").write_text(TEMPLATE)
     return folder

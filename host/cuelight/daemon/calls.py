@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["Call", "CallFormat", "CallParser", "CallPart", "Said"]
+__all__ = ["Call", "CallFormat", "CallParser", "CallPart", "Said", "whole_calls"]
 
 _DECODER = json.JSONDecoder()
 _BLANK = " \t\r\n"
@@ -65,6 +65,17 @@ class Said(NamedTuple):
 
     text: str
     calls: tuple[CallPart, ...]
+
+
+def whole_calls(parts: Iterable[CallPart]) -> list[Call]:
+    """Put the calls of an answer together."""
+    calls: list[Call] = []
+    for part in parts:
+        if part.name is not None:
+            calls.append(Call(part.id or "", part.name, part.arguments))
+        else:
+            calls[-1] = calls[-1]._replace(arguments=calls[-1].arguments + part.arguments)
+    return calls
 
 
 class CallParser:
@@ -125,13 +136,7 @@ class CallParser:
     def whole(self, text: str) -> tuple[str, list[Call]]:
         """Text and calls of a whole answer."""
         first, last = self.add(text), self.end()
-        calls: list[Call] = []
-        for part in (*first.calls, *last.calls):
-            if part.name is not None:
-                calls.append(Call(part.id or "", part.name, part.arguments))
-            else:
-                calls[-1] = calls[-1]._replace(arguments=calls[-1].arguments + part.arguments)
-        return first.text + last.text, calls
+        return first.text + last.text, whole_calls((*first.calls, *last.calls))
 
     def _take(self) -> Said:
         said = Said("".join(self._text), tuple(self._parts))

@@ -151,7 +151,7 @@ class Generation:
         for prompt in order.prompts:
             leader = None
             for _ in range(order.n):
-                text = TextAssembler(llm.tokenizer.detokenizer(), order.stop)
+                text = TextAssembler(llm.tokenizer.detokenizer(order.shown), order.stop)
                 sample = _Sample(len(self._samples), prompt, leader, text, record)
                 sample.ticket = Ticket(
                     order.tier,
@@ -262,6 +262,7 @@ class Generation:
             seed=(order.seed + sample.index % order.n) % (1 << 64),
             tier=self._level,
             top_logprobs=order.top_logprobs,
+            grammar=order.grammar,
             timeout_s=0.0,
             **order.filters,
         )

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from cuelight.engine.grammar import Grammar
 from cuelight.filters import FilterSettings
 
 __all__ = ["Order"]
@@ -37,6 +38,10 @@ class Order:
         Texts that end an answer.
     top_logprobs : int
         Likeliest tokens to report with each.
+    grammar : Grammar, optional
+        Form that the answers must have.
+    shown : set of int
+        Special tokens that are seen in the text.
     whole : bool
         Nobody looks at an answer before its end.
     asked_ns : int
@@ -53,6 +58,8 @@ class Order:
     seed: int = 0
     stop: tuple[str, ...] = ()
     top_logprobs: int = 0
+    grammar: Grammar | None = None
+    shown: frozenset[int] = frozenset()
     whole: bool = False
     asked_ns: int = field(default_factory=time.monotonic_ns)
 

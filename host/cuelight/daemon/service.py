@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from cuelight.daemon.access import Access
 from cuelight.daemon.admission import Admission
@@ -23,6 +24,8 @@ from cuelight.errors import CuelightError, InvalidArgument
 from cuelight.llm import LLM
 
 __all__ = ["Service"]
+
+_T = TypeVar("_T")
 
 _LONG = 4096
 _ENCODERS = 2
@@ -127,8 +130,12 @@ class Service:
             self.stopping = True
             self._loop.call_later(self.settings.server.drain_s, self._end_all)
 
-    async def encode_chat(self, messages: Sequence[Mapping[str, str]]) -> list[list[int]]:
+    async def encode_chat(
+        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
+    ) -> list[list[int]]:
         """The prompt that asks for an answer to messages, as the only one; errors as in `LLM.encode`."""
+        if tools:
+            return [await self.aside(lambda: self.llm.encode(messages, tools))]
         return [await self._encode(messages, sum(len(message["content"]) for message in messages))]
 
     async def encode_all(self, prompts: Sequence[str] | Sequence[list[int]]) -> list[list[int]]:
@@ -148,8 +155,11 @@ class Service:
     async def _encode(self, prompt: str | Sequence[Mapping[str, str]], length: int) -> list[int]:
         if length < _LONG:
             return self.llm.encode(prompt)
-        # So that others need not wait meanwhile.
-        return await self._loop.run_in_executor(self._encoders, self.llm.encode, prompt)
+        return await self.aside(lambda: self.llm.encode(prompt))
+
+    async def aside(self, call: Callable[[], _T]) -> _T:
+        """Call what takes a while in another thread, so that others need not wait meanwhile."""
+        return await self._loop.run_in_executor(self._encoders, call)
 
     def generation(self, order: Order) -> Generation:
         """Make a generation of an order.

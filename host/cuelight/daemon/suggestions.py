@@ -6,6 +6,7 @@ import dataclasses
 import re
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from cuelight.daemon.generation import Generation
 from cuelight.daemon.order import Order
@@ -35,7 +36,7 @@ class Suggester:
         Suggestions at most.
     """
 
-    def __init__(self, service: Service, order: Order, messages: Sequence[Mapping[str, str]], count: int) -> None:
+    def __init__(self, service: Service, order: Order, messages: Sequence[Mapping[str, Any]], count: int) -> None:
         self._service = service
         self._order = order
         self._messages = messages
@@ -67,6 +68,8 @@ class Suggester:
                 n=1,
                 stop=(),
                 top_logprobs=0,
+                grammar=None,
+                shown=frozenset(),
                 whole=True,
                 asked_ns=time.monotonic_ns(),
             )

@@ -8,10 +8,21 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from cuelight.daemon.answering import Answer, AnswerResponse
+from cuelight.daemon.calls import CallParser, CallPart, Said, whole_calls
+from cuelight.daemon.form import Form
 from cuelight.daemon.generation import Generation, Piece
 from cuelight.daemon.logprobs import chat_logprobs
 from cuelight.daemon.routes.asking import choose_order, headers_of
-from cuelight.daemon.schema.chat import ChatAnswer, ChatChunk, ChatLogprobs, ChatQuestion, Delta
+from cuelight.daemon.schema.chat import (
+    AnswerMessage,
+    ChatAnswer,
+    ChatChoice,
+    ChatChunk,
+    ChatLogprobs,
+    ChatQuestion,
+    Delta,
+)
+from cuelight.daemon.schema.tools import CallDelta, FunctionDelta
 from cuelight.daemon.service import Service
 from cuelight.daemon.suggestions import Suggester
 from cuelight.daemon.text import Placed
@@ -27,23 +38,30 @@ def chat_routes(service: Service) -> APIRouter:
     async def chat(question: ChatQuestion, request: Request) -> Response:
         """Answer a chat's messages, whole or, with `stream`, as server-sent events."""
         wanted = bool(question.logprobs)
+        form = Form(service.llm, question)
         order = await choose_order(
             service,
             request.headers,
             question,
-            lambda: service.encode_chat([message.plain for message in question.messages]),
+            lambda: service.encode_chat(
+                [message.plain for message in question.messages], form.tools.offered if form.tools else None
+            ),
             most_new_tokens=question.most_new_tokens,
             top_logprobs=question.top_logprobs or 0 if wanted else 0,
         )
-        answer = _ChatAnswer(service, question, service.generation(order))
+        if question.tools or question.response_format:
+            order = await service.aside(lambda: form.demand(order))
+        answer = _ChatAnswer(service, question, service.generation(order), form)
         return AnswerResponse(answer, stream=bool(question.stream), headers=headers_of(order))
 
     return router
 
 
 class _ChatAnswer(Answer):
-    def __init__(self, service: Service, question: ChatQuestion, generation: Generation) -> None:
+    def __init__(self, service: Service, question: ChatQuestion, generation: Generation, form: Form) -> None:
         super().__init__("chatcmpl", question, generation)
+        self._form = form
+        self._parsers: dict[int, CallParser | None] = {}
         self._service = service
         self._logprobs = bool(question.logprobs)
         tier = service.settings.tiers[generation.order.tier]
@@ -68,15 +86,7 @@ class _ChatAnswer(Answer):
             "created": self._created,
             "model": self._service.model,
             "service_tier": self.generation.order.tier,
-            "choices": [
-                {
-                    "index": answer.index,
-                    "message": {"role": "assistant", "content": answer.text},
-                    "logprobs": self._log(answer.tokens),
-                    "finish_reason": answer.finish or "stop",
-                }
-                for answer in answers
-            ],
+            "choices": [self._choice(answer) for answer in answers],
             "usage": self._count(),
         }
         if self._suggester:
@@ -91,7 +101,11 @@ class _ChatAnswer(Answer):
         ]
 
     def chunk(self, piece: Piece) -> ChatChunk:
-        return self._chunk(piece.index, {"content": piece.text} if piece.text else {}, piece.tokens, piece.finish)
+        said, finish = self._read(piece)
+        delta: Delta = {"content": said.text} if said.text else {}
+        if said.calls:
+            delta["tool_calls"] = _deltas(said.calls)
+        return self._chunk(piece.index, delta, piece.tokens, finish)
 
     def closing(self) -> Sequence[ChatChunk]:
         events: list[ChatChunk] = []
@@ -100,6 +114,36 @@ class _ChatAnswer(Answer):
         if self.with_usage:
             events.append({**self._chunk(0, {}), "choices": [], "usage": self._count()})
         return events
+
+    def _choice(self, answer: Piece) -> ChatChoice:
+        said, finish = self._read(answer)
+        message: AnswerMessage = {"role": "assistant", "content": said.text}
+        if said.calls:
+            message["content"] = said.text or None
+            message["tool_calls"] = [
+                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+                for call in whole_calls(said.calls)
+            ]
+        return {
+            "index": answer.index,
+            "message": message,
+            "logprobs": self._log(answer.tokens),
+            "finish_reason": finish or "stop",
+        }
+
+    def _read(self, piece: Piece) -> tuple[Said, str | None]:
+        """Text and calls of what is new of an answer, and how it ended."""
+        if piece.index not in self._parsers:
+            self._parsers[piece.index] = self._form.parser()
+        parser = self._parsers[piece.index]
+        if parser is None:
+            return Said(piece.text, ()), piece.finish
+        said = parser.add(piece.text)
+        if piece.finish is None:
+            return said, None
+        rest = parser.end()
+        finish = "tool_calls" if parser.calls and piece.finish == "stop" else piece.finish
+        return Said(said.text + rest.text, said.calls + rest.calls), finish
 
     def _chunk(self, index: int, delta: Delta, tokens: Sequence[Placed] = (), finish: str | None = None) -> ChatChunk:
         chunk: ChatChunk = {
@@ -118,3 +162,17 @@ class _ChatAnswer(Answer):
 
     def _log(self, tokens: Sequence[Placed]) -> ChatLogprobs | None:
         return {"content": chat_logprobs(self._service.llm.tokenizer.spelling, tokens)} if self._logprobs else None
+
+
+def _deltas(parts: Sequence[CallPart]) -> list[CallDelta]:
+    """One for each call that has something new."""
+    deltas: dict[int, CallDelta] = {}
+    for part in parts:
+        if part.name is not None:
+            head: FunctionDelta = {"name": part.name, "arguments": part.arguments}
+            deltas[part.call] = {"index": part.call, "id": part.id or "", "type": "function", "function": head}
+        elif part.call in deltas:
+            deltas[part.call]["function"]["arguments"] += part.arguments
+        else:
+            deltas[part.call] = {"index": part.call, "function": {"arguments": part.arguments}}
+    return list(deltas.values())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from cuelight.daemon.schema.sampling import Question, Sampling
+from cuelight.daemon.schema.tools import CallAnswer, CallDelta, CallSaid, NamedTool, ResponseFormat, Tool
 from cuelight.daemon.schema.usage import Usage
 
 __all__ = ["ChatAnswer", "ChatChunk", "ChatQuestion", "Message"]
@@ -25,6 +26,9 @@ class Message(Question):
 
     role: Annotated[str, Field(min_length=1, max_length=64)]
     content: str | list[TextPart] | None = None
+    name: str | None = None
+    tool_calls: list[CallSaid] | None = None
+    tool_call_id: str | None = None
 
     @property
     def text(self) -> str:
@@ -34,9 +38,13 @@ class Message(Question):
         return self.content or ""
 
     @property
-    def plain(self) -> dict[str, str]:
+    def plain(self) -> dict[str, Any]:
         """As chat templates know it."""
-        return {"role": self.role, "content": self.text}
+        more: dict[str, Any] = {"name": self.name, "tool_call_id": self.tool_call_id}
+        if self.tool_calls:
+            more["tool_calls"] = [call.plain for call in self.tool_calls]
+        named = {key: value for key, value in more.items() if value is not None}
+        return {"role": self.role, "content": self.text, **named}
 
 
 class ChatQuestion(Sampling):
@@ -46,6 +54,10 @@ class ChatQuestion(Sampling):
     max_completion_tokens: Annotated[int | None, Field(ge=1)] = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int | None, Field(ge=0, le=20)] = None
+    response_format: ResponseFormat | None = None
+    tools: Annotated[list[Tool] | None, Field(max_length=128)] = None
+    tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
+    parallel_tool_calls: bool | None = None
     suggestions: Annotated[int | None, Field(ge=0, le=16)] = None
     """Follow-up questions to be suggested after the answer; at most as many as its tier has."""
 
@@ -79,7 +91,9 @@ class AnswerMessage(TypedDict):
     """An answer."""
 
     role: Literal["assistant"]
-    content: str
+    content: str | None
+    """None if there are calls and nothing else."""
+    tool_calls: NotRequired[list[CallAnswer]]
 
 
 class ChatChoice(TypedDict):
@@ -111,6 +125,7 @@ class Delta(TypedDict):
 
     role: NotRequired[Literal["assistant"]]
     content: NotRequired[str]
+    tool_calls: NotRequired[list[CallDelta]]
 
 
 class ChunkChoice(TypedDict):
