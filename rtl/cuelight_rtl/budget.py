@@ -48,7 +48,8 @@ class Budget(wiring.Component):
         rows = Signal(10)
         cost = Signal(32)
         to_bind = Signal.like(self.unbound_rows)
-        spent_rows, spent_cost = Signal(10), Signal(27)
+        spent_rows = Signal(10)
+        spent_cost = Signal(27)
         at_hand, fits = Signal(10), Signal(10)
         m.d.comb += [
             self.may_bind.eq(to_bind != 0),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Mux, Signal
+from amaranth.hdl import Cat, Const, Mux, Signal
 
 from cuelight_rtl.budget import Budget
 from cuelight_rtl.params import Params
@@ -71,7 +71,25 @@ def taking(params: Params) -> Spec:
         cost <= spec.past(cost),
         when=forming & ~spec.past(room.plan),
     )
-    spec.claim("PLAN leaves COST at most.", cost <= spec.past(room.cost_limit), when=spec.past(room.plan))
+    decoded = room.decode_rows * room.decode_cost
+    spec.claim(
+        "PLAN leaves COST less the cost of the decode rows, at least 0.",
+        cost == spec.past(Mux(room.cost_limit > decoded, room.cost_limit - decoded, 0)),
+        when=spec.past(room.plan),
+    )
+    spent_rows, spent_cost = spec.inside("spent_rows"), spec.inside("spent_cost")
+    spec.claim(
+        "The rows of a chunk and the cost of each are multiplied in the cycle after.",
+        (spent_rows == spec.past(room.add_rows)) & (spent_cost == spec.past(room.row_cost)),
+        when=spec.past(room.add),
+    )
+    spent = spent_rows * spent_cost
+    spec.claim(
+        "The product is taken off what is left, down to 0, and else nothing is until the next PLAN.",
+        cost == spec.past(Mux(cost > spent, cost - spent, 0)),
+        when=spec.past(Const(1)) & ~spec.past(room.plan),
+    )
+    spec.claim("In other cycles the product is 0.", spent_rows == 0, when=~spec.past(room.add))
     spec.lemma(
         "Rows left are the limit less decode rows, all of which have their place, and chunks.",
         rows + decoding + chunks == limit,

@@ -101,6 +101,30 @@ def dispatches(params: Params) -> Spec:
         when=go & counted,
     )
 
+    counting, cycles = Signal(), Signal(12)
+    with m.If(done | room.arrives | (room.planned & ~counting)):
+        m.d.sync += [counting.eq(1), cycles.eq(0)]
+    with m.Elif(go | room.rest):
+        m.d.sync += counting.eq(0)
+    with m.Elif(counting):
+        m.d.sync += cycles.eq(Mux(cycles == 0xFFE, cycles, cycles + 1))
+    shown = step.detail[16:28]
+    spec.claim(
+        "A dispatch shows how many cycles ago its cause was: the latest completion of the lane, or the one by which the"
+        " pass could go on to it, or the PLAN of a pass that begins there if nothing was counted; 0xFFF at most.",
+        (shown == cycles + 1) & (room.decision_cycles == shown),
+        when=go & counting,
+    )
+    spec.claim(
+        "It shows 1 where nothing has been counted since the dispatch before, or since the group rested.",
+        shown == 1,
+        when=go & ~counting,
+    )
+    spec.lemma(
+        "The lane counts as the ghost does.",
+        (spec.inside("counting") == counting) & (~counting | (spec.inside("cycles") == cycles + 1)) & (cycles < 0xFFF),
+    )
+
     spec.claim("Only what is outstanding is completed, and one at a time.", count != 0, when=done)
     spec.claim(
         "The oldest is completed, and reported with its sequence and stage.",

@@ -12,6 +12,7 @@ from .dispatch import dispatches
 from .encode import find_first
 from .fifo import first_in_first_out
 from .judge import verdicts
+from .lanes import completions
 from .pages import commands, offers
 from .passes import members
 from .pipelines import ownership
@@ -44,7 +45,9 @@ PROOFS = [
     Proof("rejects", refusals, Method.INDUCTION, cover_depth=5, cut=True, fast=True),
     Proof("trace", partial(tickets, [1, 2, 2]), Method.INDUCTION, cover_depth=6, cut=True),
     Proof("walk", partial(stages, _LANES), Method.INDUCTION, cover_depth=10, fast=True),
+    Proof("walk_second", partial(stages, _LANES, second=True), Method.INDUCTION, cover_depth=8, fast=True),
     Proof("dispatch", partial(dispatches, _LANES), Method.INDUCTION, cover_depth=8, fast=True),
+    Proof("completions", partial(completions, SmallParams(lanes=2)), Method.INDUCTION, cover_depth=10),
     Proof("pipelines", partial(ownership, _LANES), Method.INDUCTION, cover_depth=4, fast=True),
     Proof("passes", partial(members, SmallParams()), Method.INDUCTION, cover_depth=8, fast=True),
     Proof("budget", partial(taking, SmallParams()), Method.INDUCTION, cover_depth=6),

@@ -52,6 +52,11 @@ def bus(params: Params) -> Spec:
         when=spec.past(request.valid & ~request.done),
     )
     spec.claim("What is done is not asked again.", ~request.valid, when=spec.past(request.done))
+    spec.claim(
+        "Nothing is written in the cycle in which something asked of the core is done, nor in the one after.",
+        ~decoded,
+        when=request.done | spec.past(request.done),
+    )
     rises = request.valid & ~spec.past(request.valid)
     spec.claim("Only a write asks something of the core.", spec.past(decoded), when=rises)
     spec.claim(

@@ -15,11 +15,11 @@ from .spec import Spec
 __all__ = ["stages"]
 
 
-def stages(params: Params) -> Spec:
-    """Pass 0 of group 0, which owns whichever lanes; a ghost remembers what was dispatched."""
+def stages(params: Params, *, second: bool = False) -> Spec:
+    """Pass 0 of group 0, which owns whichever lanes, or its second pass; a ghost remembers what was dispatched."""
     warnings.simplefilter("ignore", UnusedElaboratable)
     pipelines = Pipelines(params)
-    room = Walker(params, 0, pipelines)
+    room = Walker(params, params.lanes if second else 0, pipelines)
     settings = [*pipelines.owners, pipelines.absorbed, *pipelines.first_stages]
     spec = Spec(room, around=settings)
     m = spec.m
@@ -53,7 +53,7 @@ def stages(params: Params) -> Spec:
 
     def runs(number: Value) -> Value:
         chosen: Value = Value.cast(0)
-        for other in range(1, params.lanes):
+        for other in range(1, 1 if second else params.lanes):
             ours = (pipelines.owners[other] == 0) & pipelines.absorbed[other]
             chosen = Mux(ours & (pipelines.first_stages[other] <= number), other, chosen)
         return chosen
@@ -63,8 +63,10 @@ def stages(params: Params) -> Spec:
     upcoming = (layer + 1)[:8]
     spec.claim("Layer stages go in order, from 2 on, and none is left out.", stage == upcoming, when=go & (stage != 1))
     spec.claim(
-        "A stage runs on the highest lane of the group whose FIRST_STAGE is not above it, else on lane g; stage 1 on"
-        " the lane that the next layer stage runs on.",
+        "A second pass stays on its group's lane."
+        if second
+        else "A stage runs on the highest lane of the group whose FIRST_STAGE is not above it, else on lane g; stage 1"
+        " on the lane that the next layer stage runs on.",
         lane == runs(upcoming),
         when=go,
     )
@@ -85,9 +87,18 @@ def stages(params: Params) -> Spec:
         room.next.final == (stage == final_stage),
         when=go,
     )
-    spec.claim(
-        "It goes on to another lane only when all its dispatches are complete.", outstanding == 0, when=go & moves
-    )
+    if second:
+        spec.claim("No lane is told that it arrives.", ~room.arrives)
+        spec.lemma("It has been on its lane.", latest_lane == runs(upcoming), when=alive & begun)
+    else:
+        spec.claim(
+            "It goes on to another lane only when all its dispatches are complete.", outstanding == 0, when=go & moves
+        )
+        spec.claim(
+            "A lane that it arrives at is told with the completion that lets it go on.",
+            room.arrives == (done & (outstanding == 1) & alive & ~ended & moves),
+        )
+        spec.reach("It goes on to a third lane.", alive & begun & (latest_lane == 2) & go)
     spec.claim("Nothing is ready after its last stage, or when no pass is alive.", ~room.ready, when=~alive | ended)
     spec.claim(
         "It is due from the completion of its last dispatch on, until its loop point, and at no other time.",
@@ -99,10 +110,6 @@ def stages(params: Params) -> Spec:
         when=alive,
     )
     spec.claim("With none outstanding, its next stage is ready.", room.ready, when=alive & ~ended & (outstanding == 0))
-    spec.claim(
-        "A lane that it arrives at is told with the completion that lets it go on.",
-        room.arrives == (done & (outstanding == 1) & alive & ~ended & moves),
-    )
     spec.lemma("What walks is alive and has not ended.", room.walking == (alive & ~ended))
     spec.lemma("A pass that has gone is over.", outstanding == 0, when=~alive)
     spec.lemma("Dispatches are counted.", spec.inside("outstanding") == outstanding)
@@ -120,5 +127,4 @@ def stages(params: Params) -> Spec:
         when=room.walking,
     )
     spec.lemma("What has ended began.", begun & (layer == final_stage), when=alive & ended)
-    spec.reach("It goes on to a third lane.", alive & begun & (latest_lane == 2) & go)
     return spec
