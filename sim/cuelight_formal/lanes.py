@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Const, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Signal, Value
 
 from cuelight_rtl.lanes import Lanes
 from cuelight_rtl.params import Params
@@ -25,7 +25,7 @@ def completions(params: Params) -> Spec:
     home = [Signal(range(max(params.lanes, 2)), name=f"home_{each}") for each in rooms]
     members = [Signal(params.seats, name=f"members_{each}") for each in rooms]
 
-    # What the bus promises: one write at a time, and none in the cycle in which a member is reported or in the one after.
+    # What the bus promises: one write at a time, none in the cycle in which a member is reported, none in the one after.
     writing, written = spec.any("writing", 3), spec.any("written", 2)
     reports, group, seat = spec.any("reports", 1), spec.any("group", 3), spec.any("seat", params.seat_bits)
     spec.assume(~(reports | spec.past(reports)) | (written == 0))
@@ -98,7 +98,7 @@ def completions(params: Params) -> Spec:
             spec.assume(~together | ((members[each] & members[other]) == 0))
 
     held: list[list[tuple[Value, Value, int]]] = [[] for _ in rooms]
-    """For each pass, every place that may hold a dispatch of it: whether it does, whether that is its last, which lane."""
+    """By pass, every place that may hold a dispatch of it: whether it does, whether it is its last, which lane."""
     for number, lane in enumerate(lanes):
         for name in ("oldest", "newest"):
             path = f"lane_{number}.{name}"
