@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import openai
 import pytest
@@ -37,10 +38,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("model") / "tiny"
     folder.mkdir()
     kinds = [3] * 3 + [1] * (len(TOKENS) - 5) + [4] * 2
-    write_gguf(
-        folder / "tiny.gguf",
-        **{"tokenizer.ggml.tokens": TOKENS, "tokenizer.ggml.token_type": kinds, "llama.context_length": 1024},
-    )
+    fields: dict[str, Any] = {"tokenizer.ggml.tokens": TOKENS, "tokenizer.ggml.token_type": kinds}
+    write_gguf(folder / "tiny.gguf", **fields | {"llama.context_length": 1024})
     convert(folder / "tiny.gguf", folder)
     (folder / "chat_template.jinja").write_text(TEMPLATE)
     return folder

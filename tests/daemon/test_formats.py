@@ -54,7 +54,7 @@ def calls_of(chunks: list[Any]) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_schema_holds_streamed_and_whole(client: openai.OpenAI, seed: int) -> None:
-    fields = {"response_format": JSON, "temperature": 1.5, "seed": seed, "max_tokens": 200}
+    fields: dict[str, Any] = {"response_format": JSON, "temperature": 1.5, "seed": seed, "max_tokens": 200}
     (choice,) = chat(client, **fields).choices
     assert choice.finish_reason == "stop"
     jsonschema.validate(json.loads(choice.message.content), SCHEMA)
@@ -64,7 +64,7 @@ def test_a_schema_holds_streamed_and_whole(client: openai.OpenAI, seed: int) -> 
 
 
 def test_answers_to_one_question_are_json_each(client: openai.OpenAI) -> None:
-    fields = {"response_format": JSON, "temperature": 1.5, "seed": 5, "max_tokens": 200, "n": 3}
+    fields: dict[str, Any] = {"response_format": JSON, "temperature": 1.5, "seed": 5, "max_tokens": 200, "n": 3}
     choices = chat(client, **fields).choices
     for choice in choices:
         jsonschema.validate(json.loads(choice.message.content), SCHEMA)
@@ -81,7 +81,7 @@ def test_a_json_object_is_one_or_the_beginning_of_one(client: openai.OpenAI) -> 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_an_answer_that_has_to_call_does_streamed_and_whole(client: openai.OpenAI, seed: int) -> None:
-    fields = {
+    fields: dict[str, Any] = {
         "tools": [ADD, NOW],
         "tool_choice": "required",
         "parallel_tool_calls": False,
@@ -102,7 +102,7 @@ def test_an_answer_that_has_to_call_does_streamed_and_whole(client: openai.OpenA
 
 
 def test_a_named_tool_is_called_and_no_other(client: openai.OpenAI) -> None:
-    choice = {"type": "function", "function": {"name": "now"}}
+    choice: Any = {"type": "function", "function": {"name": "now"}}
     for seed in range(2):
         answer = chat(client, tools=[ADD, NOW], tool_choice=choice, temperature=1.5, seed=seed, max_tokens=200)
         assert [call.function.name for call in answer.choices[0].message.tool_calls] == ["now"]
@@ -110,7 +110,12 @@ def test_a_named_tool_is_called_and_no_other(client: openai.OpenAI) -> None:
 
 def test_several_calls_may_be_made_at_once(client: openai.OpenAI) -> None:
     # As unlikely as end of text may be made: it comes when nothing else may.
-    fields = {"tools": [NOW], "tool_choice": "required", "max_tokens": 600, "logit_bias": {"0": -100, "2": -100}}
+    fields: dict[str, Any] = {
+        "tools": [NOW],
+        "tool_choice": "required",
+        "max_tokens": 600,
+        "logit_bias": {"0": -100, "2": -100},
+    }
     chunks = list(chat(client, stream=True, **{**fields, "temperature": 1.5, "seed": 1}))
     assert [call["name"] for call in calls_of(chunks)] == ["now"] * 8
     assert finishes(chunks) == ["tool_calls"]
@@ -145,7 +150,7 @@ def test_calls_and_their_results_are_part_of_the_chat(client: openai.OpenAI, llm
 
 
 def test_log_probabilities_come_with_the_text_of_json(client: openai.OpenAI) -> None:
-    fields = {"response_format": JSON, "max_tokens": 200, "logprobs": True, "top_logprobs": 2}
+    fields: dict[str, Any] = {"response_format": JSON, "max_tokens": 200, "logprobs": True, "top_logprobs": 2}
     (choice,) = chat(client, **fields).choices
     assert b"".join(bytes(one.bytes) for one in choice.logprobs.content).decode() == choice.message.content
     chunks = list(chat(client, stream=True, **fields))

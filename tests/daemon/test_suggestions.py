@@ -35,8 +35,8 @@ def test_suggestions_are_what_the_model_says_to_a_chat_that_asks_for_them(client
     assert chunks[-1].usage == whole.usage
 
 
-def test_an_answer_without_room_for_suggestions_stands_by_itself(client: openai.OpenAI) -> None:
-    whole = chat(client, "a" * 180, max_tokens=4, extra_body={"suggestions": 1}).to_dict()
+def test_an_answer_without_room_for_suggestions_stands_by_itself(client: openai.OpenAI, llm: LLM) -> None:
+    whole = chat(client, "a" * (llm.device.context - 40), max_tokens=4, extra_body={"suggestions": 1}).to_dict()
     assert whole["choices"][0]["message"]["content"]
     assert whole["suggestions"] == []
 
