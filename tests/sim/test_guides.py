@@ -75,7 +75,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_every_picture_is_shown_and_small() -> None:
     pages = "".join(path.read_text() for path in DOCS.glob("*.md"))
-    assert {path.name for path in (DOCS / "pictures").iterdir()} == {"demo.png", *DRAWN, *WAVES}
+    assert {path.name for path in (DOCS / "pictures").iterdir()} == {"demo.png", "top.png", *DRAWN, *WAVES}
     for name in DRAWN | WAVES:
         assert f"(pictures/{name})" in pages
         assert (DOCS / "pictures" / name).stat().st_size < 300_000
