@@ -12,7 +12,7 @@ from .budget import Budget
 from .commit import report
 from .lanes import Lanes
 from .pages import AttrState, Pages
-from .params import ENTRIES, TIERS, Params
+from .params import TIERS, Params
 from .passes import Chunks, Pass
 from .pipelines import longest
 from .queue import ListOp, Lists
@@ -149,7 +149,7 @@ class Hand:
         self.in_pass = Signal(groups)
         self.reported = Signal(groups)
         # A loop point under way: entries still to be looked at, the last one first, and whether chunks advance yet.
-        self.entries_left = Signal(range(ENTRIES + 1))
+        self.entries_left = Signal(range(params.entries + 1))
         self.advancing = Signal()
         # A pass being formed: tiers that may come along, those whose turn is not over, and whose it is.
         self.tiers = Signal(TIERS)

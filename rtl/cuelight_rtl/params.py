@@ -63,6 +63,11 @@ class Params:
         return _log2(self.seats)
 
     @property
+    def entries(self) -> int:
+        """Entries of a pass."""
+        return ENTRIES
+
+    @property
     def default_rows(self) -> int:
         """Reset value of a group's row budget."""
         return max(256, self.seats + 16)

@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from .params import ENTRIES, Params
+from .params import Params
 
 __all__ = ["Chunk", "Chunks", "Pass", "PassView"]
 
@@ -41,7 +41,7 @@ class Chunks(wiring.Component):
     def __init__(self, params: Params) -> None:
         self._params = params
         chunk = Chunk(params)
-        rooms, places = range(2 * params.lanes), range(ENTRIES)
+        rooms, places = range(2 * params.lanes), range(params.entries)
         super().__init__(
             {
                 "room": In(rooms),
@@ -58,7 +58,7 @@ class Chunks(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        depth = 2 * self._params.lanes * ENTRIES
+        depth = 2 * self._params.lanes * self._params.entries
         m.submodules.ram = ram = memory.Memory(shape=Chunk(self._params), depth=depth, init=[])
         write, entry_read, shown_read = ram.write_port(), ram.read_port(), ram.read_port()
         m.d.comb += [
@@ -86,7 +86,7 @@ class PassView(wiring.Signature):
                 "index": Out(3),
                 "turned": Out(1, init=1),
                 "rows": Out(10),
-                "count": Out(range(ENTRIES + 1)),
+                "count": Out(range(params.entries + 1)),
                 "samples": Out(1),
                 "members": Out(params.seats),
             }
@@ -139,7 +139,7 @@ class Pass(wiring.Component):
         decodes = self.chunk.rows == 0
         m.d.comb += [
             one.eq(1 << self.chunk.seat),
-            self.full.eq(view.count == ENTRIES),
+            self.full.eq(view.count == self._params.entries),
             self.empty.eq((view.count == 0) & (view.rows == 0)),
             self.busy.eq(Mux(self.alive & ~looping, view.members, 0)),
             self.leaving.eq(Mux(looping, finished, 0)),

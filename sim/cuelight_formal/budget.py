@@ -2,14 +2,78 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Mux, Signal
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Const, Mux, Signal, Value
 
 from cuelight_rtl.budget import Budget
 from cuelight_rtl.params import Params
 
 from .spec import Spec
 
-__all__ = ["taking"]
+__all__ = ["Taking", "assume_proven", "promised", "taking"]
+
+
+@dataclass(frozen=True)
+class Taking:
+    """What the pass that is being formed, or was last, has taken in.
+
+    Attributes
+    ----------
+    decoding, unbound, limit
+        Decode rows, how many of them unbound, and ROWS, at its PLAN.
+    entered, chunks, bound
+        Whether it has an entry; rows of its chunks; how many seats it bound.
+    """
+
+    forming: Signal
+    decoding: Signal
+    unbound: Signal
+    limit: Signal
+    entered: Signal
+    chunks: Signal
+    bound: Signal
+
+
+def promised(spec: Spec, room: Budget, params: Params, over: Value) -> Taking:
+    """What forming promises the budget, until it is ``over``."""
+    m = spec.m
+    now = Taking(
+        Signal(name="taking"),
+        Signal(4, name="decoding"),
+        Signal(4, name="unbound"),
+        Signal(10, name="limit"),
+        Signal(name="entered"),
+        Signal(12, name="chunks"),
+        Signal(4, name="bound"),
+    )
+    binds = room.add & (room.add_rows == 0)
+    with m.If(room.plan):
+        m.d.sync += [now.forming.eq(1), now.entered.eq(0), now.chunks.eq(0), now.bound.eq(0)]
+        m.d.sync += [now.unbound.eq(room.unbound_rows), now.decoding.eq(room.decode_rows), now.limit.eq(room.row_limit)]
+    with m.Elif(over):
+        m.d.sync += now.forming.eq(0)
+    with m.If(room.add):
+        m.d.sync += [now.entered.eq(1), now.chunks.eq(now.chunks + room.add_rows), now.bound.eq(now.bound + binds)]
+    spec.promise(
+        "ROWS leaves 16 rows beside all decode rows, and is 512 at most.",
+        (room.row_limit >= room.decode_rows + 16) & (room.row_limit <= 512),
+        when=room.plan,
+    )
+    spec.promise(
+        "Unbound decode rows are decode rows, a seat each.",
+        (room.unbound_rows <= room.decode_rows) & (room.decode_rows <= params.seats),
+        when=room.plan,
+    )
+    spec.promise(
+        "The pass that is being formed is empty where no bound seat decodes, and it has no entry.",
+        room.empty == ((now.decoding == now.unbound) & ~now.entered),
+        when=now.forming,
+    )
+    spec.promise("Chunks come after PLAN.", now.forming & ~room.plan, when=room.add)
+    spec.promise("A chunk has the grain's rows at most.", room.add_rows <= room.grain, when=room.add)
+    spec.promise("A seat is bound where one may be.", room.may_bind, when=binds)
+    return now
 
 
 def taking(params: Params) -> Spec:
@@ -17,24 +81,11 @@ def taking(params: Params) -> Spec:
     room = Budget(params)
     spec = Spec(room)
     m = spec.m
-    chunks, bound, unbound, decoding, limit = Signal(12), Signal(4), Signal(4), Signal(4), Signal(10)
+    taking = promised(spec, room, params, over=spec.any("over", 1))
+    forming, entered, chunks, bound = taking.forming, taking.entered, taking.chunks, taking.bound
+    unbound, decoding, limit = taking.unbound, taking.decoding, taking.limit
     taken = Signal(13)
-    forming, entered = Signal(), Signal()
-    binds = room.add & (room.add_rows == 0)
     m.d.comb += taken.eq(decoding - unbound + bound + chunks)
-
-    # What forming promises: ROWS leaves 16 rows beside all seats, a chunk has the grain's rows at most, and the
-    # smallest chunk is forced into a pass only that has no row and no entry.
-    spec.assume((room.row_limit >= params.seats + 16) & (room.row_limit <= 512))
-    spec.assume((room.unbound_rows <= room.decode_rows) & (room.decode_rows <= params.seats))
-    spec.assume(~room.empty | (forming & (decoding == unbound) & ~entered))
-    spec.assume(~room.add | (forming & ~room.plan & (room.add_rows <= room.grain)))
-    spec.assume(~binds | room.may_bind)
-    with m.If(room.plan):
-        m.d.sync += [forming.eq(1), entered.eq(0), chunks.eq(0), bound.eq(0)]
-        m.d.sync += [unbound.eq(room.unbound_rows), decoding.eq(room.decode_rows), limit.eq(room.row_limit)]
-    with m.Elif(room.add):
-        m.d.sync += [entered.eq(1), chunks.eq(chunks + room.add_rows), bound.eq(bound + binds)]
 
     rows, cost = spec.inside("rows"), spec.inside("cost")
     grain = room.grain
@@ -97,11 +148,21 @@ def taking(params: Params) -> Spec:
     )
     spec.lemma(
         "No more decodes than there are seats.",
-        (unbound <= decoding) & (decoding <= params.seats) & (limit >= params.seats + 16) & (limit <= 512),
+        (unbound <= decoding) & (decoding <= params.seats) & (limit >= decoding + 16) & (limit <= 512),
         when=forming,
     )
     spec.lemma("Seats to bind are counted.", spec.inside("to_bind") + bound == unbound)
     spec.lemma("Without an entry there is no chunk.", chunks == 0, when=~entered)
-    spec.lemma("Before PLAN nothing is taken.", (chunks == 0) & (bound == 0) & (unbound == 0), when=~forming)
     spec.reach("A pass takes all its rows.", forming & (taken == limit))
     return spec
+
+
+def assume_proven(spec: Spec, room: Budget, now: Taking) -> None:
+    """What is proven of the budget, for proofs of other rooms."""
+    grain = room.grain
+    spec.assume(((grain & (grain - 1)) == 0) & ((grain >= 8) | (grain == 0)))
+    spec.assume(~room.empty | (grain >= 8))
+    spec.assume(~now.forming | (room.may_bind == (now.bound < now.unbound)))
+    spec.assume(~now.forming | (now.decoding + now.chunks <= now.limit))
+    fits = (grain + now.decoding + now.chunks <= now.limit) | (room.empty & (grain == 8))
+    spec.assume(~(now.forming & (grain != 0)) | fits)

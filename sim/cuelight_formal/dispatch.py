@@ -10,7 +10,22 @@ from cuelight_rtl.regmap import CommitKind
 
 from .spec import Spec
 
-__all__ = ["dispatches"]
+__all__ = ["dispatches", "promised"]
+
+
+def promised(spec: Spec, room: Dispatcher, resting: Value) -> None:
+    """What the core promises a lane, which is ``resting`` if nothing is outstanding, and no pass has a stage for it."""
+    value = room.value
+    spec.promise("Reports are not of what is dropped.", ~room.report, when=room.drop)
+    spec.promise("A report is awaited.", room.awaited.bit_select(room.report_seat, 1), when=room.report)
+    spec.promise(
+        "DEPTH is 1 or 2, and set while the lane rests.", resting & ((value == 1) | (value == 2)), when=room.set_depth
+    )
+    spec.promise(
+        "SEQUENCE is legal, and set while the lane rests.",
+        resting & (value[:16] != 0) & ~value[:16].all(),
+        when=room.set_sequence,
+    )
 
 
 def dispatches(params: Params) -> Spec:
@@ -24,14 +39,10 @@ def dispatches(params: Params) -> Spec:
     reported = spec.past(room.report)
     others = spec.past(room.awaited & ~(1 << room.report_seat)[: params.seats])
 
-    # What core and register bank promise: one write at a time, none in the cycle of a report and in the one after; a
-    # report is awaited; settings are legal, and change only while no pass is alive.
+    # What the register bank promises: one write at a time, none in the cycle of a report and in the one after.
     spec.assume(room.done_write + room.taken_write + room.finished_write + (room.drop | room.report) <= 1)
-    spec.assume(~(room.drop & room.report) & ~(reported & (written | room.report)))
-    spec.assume(~room.report | room.awaited.bit_select(room.report_seat, 1))
-    resting = ~room.outstanding & ~room.ready.any()
-    spec.assume(~room.set_depth | (resting & ((room.value == 1) | (room.value == 2))))
-    spec.assume(~room.set_sequence | (resting & (room.value[:16] != 0) & ~room.value[:16].all()))
+    spec.assume(~(reported & (written | room.report)))
+    promised(spec, room, resting=~room.outstanding & ~room.ready.any())
 
     count, untaken = Signal(2), Signal(2)
     takes = step.valid & (step.kind == CommitKind.TAKEN)

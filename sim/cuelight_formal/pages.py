@@ -10,7 +10,7 @@ from cuelight_rtl.regmap import CommitKind
 
 from .spec import Spec
 
-__all__ = ["commands", "offers"]
+__all__ = ["commands", "offers", "promised"]
 
 
 def commands(params: Params) -> Spec:
@@ -87,6 +87,21 @@ def commands(params: Params) -> Spec:
     return spec
 
 
+def promised(spec: Spec, room: Pages, params: Params) -> Array[Signal]:
+    """What the core promises of offers; returns which slots are in use."""
+    m = spec.m
+    used = Array(Signal(name=f"used_{slot}") for slot in range(params.slots))
+    offering = (room.enable & room.offered).bit_select(room.accept_page, 1)
+    spec.promise("Only an offer of an enabled page is accepted.", offering, when=room.accept)
+    spec.promise("Only a slot in use is freed.", used[room.release_slot], when=room.release)
+    accepted = room.offer[room.accept_page].slot
+    with m.If(room.accept):
+        m.d.sync += used[accepted[: params.slot_bits]].eq(1)
+    with m.If(room.release):
+        m.d.sync += used[room.release_slot].eq(0)
+    return used
+
+
 def offers(params: Params) -> Spec:
     """Every slot beside a ghost that knows whether it is in use."""
     room = Pages(params)
@@ -99,14 +114,7 @@ def offers(params: Params) -> Spec:
     with m.If(~swept):
         m.d.sync += sweep.eq(sweep + 1)
 
-    used = Array(Signal(name=f"used_{s}") for s in slots)
-    spec.assume(~room.accept | (room.enable & room.offered).bit_select(room.accept_page, 1))
-    spec.assume(~room.release | used[room.release_slot])
-    accepted = room.offer[room.accept_page].slot
-    with m.If(room.accept):
-        m.d.sync += used[accepted[: params.slot_bits]].eq(1)
-    with m.If(room.release):
-        m.d.sync += used[room.release_slot].eq(0)
+    used = promised(spec, room, params)
 
     # The free list: a queue in RAM, and the entry that stands at its output.
     entries = spec.rows("free.storage")

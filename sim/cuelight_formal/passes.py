@@ -4,12 +4,46 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Mux, Signal, Value
 
-from cuelight_rtl.params import ENTRIES, Params
+from cuelight_rtl.params import Params
 from cuelight_rtl.passes import Pass
 
 from .spec import Spec
 
-__all__ = ["members"]
+__all__ = ["members", "promised"]
+
+
+def promised(spec: Spec, room: Pass, suffix: str = "") -> Signal:
+    """What the core promises a pass; returns whether it is being formed."""
+    m, view = spec.m, room.view
+    forming = Signal(name=f"forming{suffix}")
+    looping = spec.inside(f"pass{suffix}.looping" if suffix else "looping")
+    with m.If(room.plan):
+        m.d.sync += forming.eq(1)
+    with m.Elif(room.form | room.drop):
+        m.d.sync += forming.eq(0)
+    decoding = sum(bit for bit in room.decoding)
+    spec.promise(
+        "One thing happens to a pass at a time.",
+        room.plan + room.add + room.form + room.loop + room.end + room.drop <= 1,
+    )
+    spec.promise("A pass is planned that is neither alive nor being formed.", ~(forming | room.alive), when=room.plan)
+    spec.promise("PLAN counts the seats that decode.", room.decode_rows == decoding, when=room.plan)
+    spec.promise("Entries and FORM come after PLAN.", forming, when=room.add | room.form)
+    spec.promise(
+        "An entry is of a seat that is no member yet, and there is a place for it.",
+        ~room.full & ~view.members.bit_select(room.chunk.seat, 1),
+        when=room.add,
+    )
+    spec.promise("Only a chunk, which has rows, is the last.", room.chunk.rows != 0, when=room.add & room.chunk.last)
+    spec.promise("A pass has 512 rows at most.", view.rows + room.chunk.rows <= 512, when=room.add)
+    spec.promise("A loop point is of a pass alive.", room.alive & ~looping, when=room.loop)
+    spec.promise("It ends once.", looping, when=room.end)
+    spec.promise(
+        "Seats are reported finished while it is alive, before its loop point.",
+        room.alive & ~looping & ~room.loop,
+        when=room.finish,
+    )
+    return forming
 
 
 def members(params: Params) -> Spec:
@@ -17,29 +51,16 @@ def members(params: Params) -> Spec:
     room = Pass(params)
     spec = Spec(room)
     m, view = spec.m, room.view
-    forming, alive, looping = Signal(), Signal(), Signal()
+    forming = promised(spec, room)
+    alive, looping = Signal(), Signal()
     seat = spec.some("seat", params.seat_bits)
     decodes = room.chunk.rows == 0
     mine = room.add & (room.chunk.seat == seat)
 
-    # What the core promises: PLAN, then entries, then FORM; a loop point of a pass alive, then its end. An entry is of
-    # a seat that is no member yet; only a chunk, which has rows, is the last.
-    spec.assume(room.plan + room.add + room.form + room.loop + room.end + room.drop <= 1)
-    spec.assume(~room.plan | ~(forming | alive))
-    spec.assume(~(room.add | room.form) | forming)
-    spec.assume(~room.add | (~room.full & ~view.members.bit_select(room.chunk.seat, 1)))
-    spec.assume(~(room.add & decodes & room.chunk.last))
-    spec.assume(~room.loop | (alive & ~looping))
-    spec.assume(~room.end | looping)
-    spec.assume(~room.finish | (alive & ~looping & ~room.loop))
-    decoding = sum(room.decoding[each] for each in range(params.seats))
-    spec.assume(~room.plan | (room.decode_rows == decoding))
-    spec.assume(~room.add | (view.rows + room.chunk.rows < 1 << 9))
-
     decode, prompt, sampled, finished = Signal(), Signal(), Signal(), Signal()
-    decode_rows, chunk_rows, entries = Signal(range(params.seats + 1)), Signal(10), Signal(range(ENTRIES + 1))
+    decode_rows, chunk_rows, entries = Signal(range(params.seats + 1)), Signal(10), Signal(range(params.entries + 1))
     with m.If(room.plan):
-        m.d.sync += [forming.eq(1), decode.eq(room.decoding.bit_select(seat, 1)), prompt.eq(0), sampled.eq(0)]
+        m.d.sync += [decode.eq(room.decoding.bit_select(seat, 1)), prompt.eq(0), sampled.eq(0)]
         m.d.sync += [finished.eq(0), decode_rows.eq(room.decode_rows), chunk_rows.eq(0), entries.eq(0)]
     with m.If(room.add):
         m.d.sync += [entries.eq(entries + 1), chunk_rows.eq(chunk_rows + room.chunk.rows)]
@@ -47,13 +68,13 @@ def members(params: Params) -> Spec:
     with m.If(mine):
         m.d.sync += [decode.eq(decode | decodes), prompt.eq(prompt | ~decodes), sampled.eq(room.chunk.last)]
     with m.If(room.form):
-        m.d.sync += [forming.eq(0), alive.eq((decode_rows != 0) | (chunk_rows != 0))]
+        m.d.sync += [alive.eq((decode_rows != 0) | (chunk_rows != 0))]
     with m.If(room.finish & room.finish_seats.bit_select(seat, 1)):
         m.d.sync += finished.eq(1)
     with m.If(room.loop):
         m.d.sync += looping.eq(1)
     with m.If(room.end | room.drop):
-        m.d.sync += [forming.eq(0), alive.eq(0), looping.eq(0)]
+        m.d.sync += [alive.eq(0), looping.eq(0)]
 
     def bit(bitmap: Value) -> Value:
         return bitmap.bit_select(seat, 1)
@@ -84,7 +105,9 @@ def members(params: Params) -> Spec:
         "A seat in the decode bitmap has a row each.",
         decode_rows == sum(room.decode[each] for each in range(params.seats)),
     )
-    spec.claim("Entries are counted, and never more than there are.", (view.count == entries) & (entries <= ENTRIES))
+    spec.claim(
+        "Entries are counted, and never more than there are.", (view.count == entries) & (entries <= params.entries)
+    )
     spec.claim(
         "Some row samples exactly if somebody decodes or has a last chunk.",
         view.samples == spec.inside("sampled").any(),

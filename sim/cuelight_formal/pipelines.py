@@ -9,7 +9,13 @@ from cuelight_rtl.pipelines import LENGTHS, Pipelines
 
 from .spec import Spec
 
-__all__ = ["ownership"]
+__all__ = ["ownership", "promised"]
+
+
+def promised(spec: Spec, room: Pipelines, params: Params) -> None:
+    """What the core promises of the lanes' settings."""
+    spec.promise("PIPELINE is set where that is legal.", room.legal, when=room.set_pipeline)
+    spec.promise("FIRST_STAGE is a stage.", room.value < params.stages, when=room.set_first_stage)
 
 
 def ownership(params: Params) -> Spec:
@@ -19,9 +25,7 @@ def ownership(params: Params) -> Spec:
     owners, lengths = Array(room.owners), Array(room.lengths)
     firsts = Array(room.first_stages)
 
-    # What the core promises: only what is legal is set.
-    spec.assume(~room.set_pipeline | room.legal)
-    spec.assume(~room.set_first_stage | (room.value < params.stages))
+    promised(spec, room, params)
 
     lane, other, number = spec.some("lane", 3), spec.some("other", 3), spec.some("number", 8)
     exist = (lane < params.lanes) & (other < params.lanes)

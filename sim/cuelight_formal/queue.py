@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from amaranth.asserts import Initial
+from dataclasses import dataclass
+
 from amaranth.hdl import Array, Cat, Const, Signal, Value
 
 from cuelight_rtl.params import Params
@@ -10,7 +11,67 @@ from cuelight_rtl.queue import ListOp, Lists
 
 from .spec import Spec
 
-__all__ = ["lists"]
+__all__ = ["Links", "lists", "promised"]
+
+
+@dataclass(frozen=True)
+class Links:
+    """What happened to lists.
+
+    Attributes
+    ----------
+    where
+        The list that each slot is in; their number is nowhere.
+    asked
+        The slot whose links were asked for, one cycle ago and two.
+    ops
+        What was done, one cycle ago and two.
+    begun
+        Whether two cycles have passed.
+    """
+
+    where: Array[Signal]
+    asked: tuple[Value, Value]
+    ops: tuple[Value, Value]
+    begun: Value
+
+
+def promised(
+    spec: Spec, room: Lists, params: Params, list_: Value, onto: Value, heads: Array[Signal], nowhere: int
+) -> Links:
+    """What the core promises the lists, which are numbered below ``nowhere``."""
+    m, op, slot = spec.m, room.op, room.slot
+    where = Array(Signal(range(nowhere + 1), name=f"where_{s}", init=nowhere) for s in range(params.slots))
+    op_before, asked = spec.past(op), spec.past(room.fetch)
+    asked_first, op_first = spec.past(asked), spec.past(op_before)
+    joins = (op == ListOp.PUSH) | (op == ListOp.PUSH_FRONT)
+    leaves = (op == ListOp.UNLINK) | (op == ListOp.MOVE)
+    # Links are read for two cycles before anything is done, and the sweep takes longer.
+    begun = spec.past(Const(1), 2)
+    spec.promise("Links are read before anything is done with lists.", begun, when=op != ListOp.NONE)
+    spec.promise(
+        "Only lists that there are take part.",
+        (op <= max(ListOp)) & (list_ < nowhere) & ((op != ListOp.MOVE) | (onto < nowhere)),
+        when=op != ListOp.NONE,
+    )
+    spec.promise("A slot joins a list from nowhere.", where[slot] == nowhere, when=joins)
+    spec.promise(
+        "A slot leaves the list that it is in, with links that were fetched and have not changed since.",
+        (where[slot] == list_) & (asked_first == slot) & ~Cat(op_before, op_first).any(),
+        when=leaves,
+    )
+    spec.promise(
+        "Only the head of a list moves, to another list.",
+        (heads[list_] == slot) & (onto != list_),
+        when=op == ListOp.MOVE,
+    )
+    with m.If(joins):
+        m.d.sync += where[slot].eq(list_)
+    with m.If(op == ListOp.UNLINK):
+        m.d.sync += where[slot].eq(nowhere)
+    with m.If(op == ListOp.MOVE):
+        m.d.sync += where[slot].eq(onto)
+    return Links(where, (asked, asked_first), (op_before, op_first), begun)
 
 
 def lists(params: Params) -> Spec:
@@ -28,29 +89,13 @@ def lists(params: Params) -> Spec:
     m.d.comb += [room.list.eq(numbered[list_]), room.onto.eq(numbered[onto])]
     heads, tails = Array(room.heads[number] for number in numbers), Array(room.tails[number] for number in numbers)
     filled = Cat(room.filled[number] for number in numbers)
-    where = Array(Signal(range(nowhere + 1), name=f"where_{s}", init=nowhere) for s in slots)
+    links = promised(spec, room, params, list_, onto, heads, nowhere)
+    where, begun = links.where, links.begun
+    asked, asked_first = links.asked
+    op_before, op_first = links.ops
     ahead = [[Signal(name=f"ahead_{a}_{b}") for b in slots] for a in slots]
 
-    # What the core promises: a slot joins a list only from nowhere, leaves the list that it is in, and leaves it with
-    # links that were fetched and have not changed since.
-    asked, op_before = spec.past(room.fetch), spec.past(op)
-    asked_first, op_first = spec.past(asked), spec.past(op_before)
-    joins = (op == ListOp.PUSH) | (op == ListOp.PUSH_FRONT)
     leaves = (op == ListOp.UNLINK) | (op == ListOp.MOVE)
-    # Links are read for two cycles before anything is done, and the sweep takes longer.
-    begun = spec.past(~Initial())
-    spec.assume(begun | (op == ListOp.NONE))
-    spec.assume((op <= max(ListOp)) & (list_ < nowhere) & (onto < nowhere))
-    spec.assume(~joins | (where[slot] == nowhere))
-    spec.assume(~leaves | ((where[slot] == list_) & (asked_first == slot) & ~Cat(op_before, op_first).any()))
-    spec.assume((op != ListOp.MOVE) | ((heads[list_] == slot) & (onto != list_)))
-
-    with m.If(joins):
-        m.d.sync += where[slot].eq(list_)
-    with m.If(op == ListOp.UNLINK):
-        m.d.sync += where[slot].eq(nowhere)
-    with m.If(op == ListOp.MOVE):
-        m.d.sync += where[slot].eq(onto)
     for a in slots:
         for b in slots:
             with m.If((slot == b) & (a != b) & (op != ListOp.NONE)):
@@ -124,22 +169,22 @@ def lists(params: Params) -> Spec:
     )
 
     for name, rows, shown in (("next", next_, room.next), ("previous", previous, room.previous)):
-        read, links = spec.read_data(f"{name}_ram"), Array(rows)
-        then = spec.past(links[room.fetch])
+        read, kept = spec.read_data(f"{name}_ram"), Array(rows)
+        then = spec.past(kept[room.fetch])
         spec.claim(
             f"The {name} link that was asked for shows two cycles later, as it was then.",
             shown == spec.past(then),
             when=begun,
         )
-        spec.lemma(f"The RAM of {name} links was read a cycle ago.", read == then, when=~Initial())
+        spec.lemma(f"The RAM of {name} links was read a cycle ago.", read == then, when=spec.past(Const(1)))
         spec.lemma(
             f"What was read of {name} links stands until an operation.",
-            links[asked] == read,
-            when=~Initial() & ~op_before.any(),
+            kept[asked] == read,
+            when=spec.past(Const(1)) & ~op_before.any(),
         )
         spec.lemma(
             f"What is shown of {name} links stands until an operation.",
-            links[asked_first] == shown,
+            kept[asked_first] == shown,
             when=begun & ~Cat(op_before, op_first).any(),
         )
     spec.lemma("Lists are empty at first.", ~Cat(inside, filled).any(), when=~begun)

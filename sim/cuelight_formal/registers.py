@@ -88,6 +88,12 @@ def bus(params: Params) -> Spec:
         "A read is answered three cycles after it was accepted, and nothing else is.",
         port.answer_valid == spec.past(read),
     )
+    lane_writes = Cat((lane.finished_write, lane.done_write, lane.taken_write) for lane in lanes.dispatchers)
+    spec.claim(
+        "Lanes are not written while the core is asked, nor in the cycle after.",
+        ~lane_writes.any(),
+        when=request.valid | spec.past(request.valid),
+    )
     spec.lemma("While the core is asked, no write is decoded.", ~decoded, when=request.valid)
     page = spec.some("page", 3)
     status = spec.inside("answer")[:32]

@@ -9,9 +9,36 @@ from cuelight_rtl.seats import SET, TRAITS, Seats
 
 from .spec import Spec
 
-__all__ = ["choices"]
+__all__ = ["choices", "promised"]
 
 LONGEST = 2
+
+
+def promised(spec: Spec, room: Seats, params: Params) -> None:
+    """What the core promises a group's seats."""
+    sits, listed, decoding, parked = (
+        getattr(room, name).bit_select(room.seat, 1) for name in ("seated", "listed", "decoding", "parked")
+    )
+    strobes = Cat(getattr(room, name) for name in SET)
+    alone = [getattr(room, name) for name in SET if name not in ("bind", "relist")]
+    spec.promise(
+        "One thing happens to a seat at a time, but that an entry binds it, or it is listed when it goes on.",
+        (sum(alone, start=room.take) <= 1) & (~room.relist | ~(room.take | Cat(alone).any()) | room.unpark),
+        when=room.take | strobes.any(),
+    )
+    spec.promise("Only a free seat is taken.", ~sits, when=room.take)
+    spec.promise("Only a seat that is taken has traits.", sits & (room.seat < params.seats), when=strobes.any())
+    spec.promise(
+        "Listed is who has rows left to prefill, and is not parked.",
+        ~decoding & (~parked | room.unpark) & ~room.bind,
+        when=room.relist,
+    )
+    spec.promise("Who turns to decoding is not listed.", ~listed, when=room.turn)
+    spec.promise(
+        "SEATS is 1 at least, and no more than there are; it changes while nobody sits.",
+        (room.value >= 1) & (room.value <= params.seats) & (room.seated_count == 0),
+        when=room.set_limit,
+    )
 
 
 def choices(params: Params) -> Spec:
@@ -21,15 +48,7 @@ def choices(params: Params) -> Spec:
     m, seats = spec.m, range(params.seats)
     tiers = Array(Signal(2, name=f"tier_of_{seat}") for seat in seats)
 
-    # What the core promises: one thing happens to a seat at a time, but for `bind`; only a free seat is taken, and only
-    # one that is taken has traits.
-    sits = room.seated.bit_select(room.seat, 1)
-    strobes = [getattr(room, name) for name in SET]
-    alone = [getattr(room, name) for name in SET if name != "bind"]
-    spec.assume(sum(alone, start=room.take) <= 1)
-    spec.assume(~room.take | ~sits)
-    spec.assume(~Cat(strobes).any() | sits)
-    spec.assume(~room.set_limit | ((room.value >= 1) & (room.value <= params.seats) & (room.seated_count == 0)))
+    promised(spec, room, params)
     with m.If(room.take):
         m.d.sync += tiers[room.seat].eq(room.take_tier)
 
@@ -69,12 +88,19 @@ def choices(params: Params) -> Spec:
             & (spec.inside(f"tier_count_{tier}") == number([of_tier(tier)[seat] for seat in seats])),
         )
     spec.claim(
-        "Nothing is known of a free seat.",
-        (Cat(room.decoding | room.marked | room.parked | room.credited) & ~room.seated) == 0,
+        "Nothing is known of a free seat, but that it may park.",
+        (
+            (room.decoding | room.listed | room.marked | room.parked | room.credited | room.stepped | room.bound)
+            & ~room.seated
+        )
+        == 0,
+    )
+    spec.claim(
+        "Who is listed has rows left to prefill, and is not parked.", (room.listed & (room.decoding | room.parked)) == 0
     )
     some = spec.some("some", params.seat_bits)
     traits = Cat(getattr(room, name).bit_select(some, 1) for name in TRAITS if name != "parking")
-    untouched = (room.seat != some) | ~(room.take | Cat(strobes).any())
+    untouched = (room.seat != some) | ~(room.take | Cat(getattr(room, name) for name in SET).any())
     spec.claim(
         "A seat that nothing happens to keeps what is known of it.",
         traits == spec.past(traits),

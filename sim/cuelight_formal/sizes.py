@@ -24,3 +24,8 @@ class SmallParams(Params):
 
     def __post_init__(self) -> None:
         """Takes any size."""
+
+    @property
+    def entries(self) -> int:
+        """Few enough for a pass to be full soon."""
+        return 2

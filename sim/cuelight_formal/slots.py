@@ -9,7 +9,7 @@ from cuelight_rtl.slots import Life, Owner, Slots
 
 from .spec import Spec
 
-__all__ = ["rows"]
+__all__ = ["promised", "rows"]
 
 
 def rows(params: Params) -> Spec:
@@ -18,7 +18,7 @@ def rows(params: Params) -> Spec:
     spec = Spec(room)
     m = spec.m
     mine = spec.some("mine", params.slot_bits)
-    spec.assume(room.swept | ~(room.write_owner | room.write_work))
+    promised(spec, room)
 
     cleared, touched, filled = Signal(), Signal(), Signal()
     with m.If(~room.swept & (room.sweep == mine)):
@@ -45,6 +45,11 @@ def rows(params: Params) -> Spec:
         when=room.swept & ~swept_before,
     )
     return spec
+
+
+def promised(spec: Spec, room: Slots) -> None:
+    """What the core promises the slots' rows."""
+    spec.promise("Nothing is written before the sweep is done.", room.swept, when=room.write_owner | room.write_work)
 
 
 def _follow(

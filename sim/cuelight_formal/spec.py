@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from amaranth.asserts import AnyConst, AnySeq
 from amaranth.back import rtlil
@@ -24,9 +26,14 @@ from amaranth.hdl import (
 )
 from amaranth.hdl._mem import MemoryInstance
 from amaranth.lib import wiring
+from amaranth.sim import Simulator, SimulatorContext
 from amaranth.utils import ceil_log2
 
-__all__ = ["Claim", "Kind", "Spec"]
+__all__ = ["Claim", "Condition", "Kind", "Spec"]
+
+
+Condition: TypeAlias = "ValueLike | list[ValueLike]"
+"""One, or several, each with its own."""
 
 
 class Kind:
@@ -60,45 +67,113 @@ class Spec:
         The component that is proven.
     around
         Signals of other rooms that it reads by itself: they too take any value.
+    cut
+        Rooms in it that are taken out: what they show takes any value, but for what is assumed of it.
+    keeps
+        Whether it is what surrounds other rooms, whose promises it has to keep.
+    parts
+        Parts of its claims, which are proven one by one.
+    part
+        Which part of its claims is proven here. Those of the parts before are taken to hold, those of the parts after
+        to have held until the cycle before: so every part stands on what is known without it.
+    played
+        Whether it is simulated, not solved: nothing in it takes any value, but what a script drives.
     """
 
-    def __init__(self, room: wiring.Component, around: Iterable[Value] = ()) -> None:
+    def __init__(
+        self,
+        room: wiring.Component,
+        around: Iterable[Value] = (),
+        cut: Iterable[str] = (),
+        keeps: bool = False,
+        parts: Iterable[str] = (),
+        part: str = "",
+        played: bool = False,
+    ) -> None:
         self.room = room
+        self._keeps = keeps
+        self._played = played
+        self._obligations: list[Value] = []
+        self._situations: list[Value] = []
+        self._about = ""
+        self._parts = list(parts)
+        self._chosen = self._speaking = part
         self.m = Module()
         self.m.domains.sync = self._clock = ClockDomain("sync", reset_less=True)
         self._fragment = Fragment.get(room, None)
         self.m.submodules.room = self._fragment
-        self._around = list(around)
+        self._around = [*around, *(signal for name in cut for signal in self._take_out(name))]
         self.claims: list[Claim] = []
 
     # ------------------------------------------------------------------------------------------- statements
 
     def assume(self, condition: ValueLike) -> None:
         """Look at runs only in which ``condition`` holds in every cycle."""
-        self.m.d.comb += Assume(_bit(condition))
+        if self._played:
+            self._obligations.append(_bit(condition))
+        else:
+            self.m.d.comb += Assume(_bit(condition))
 
-    def claim(self, sentence: str, then: ValueLike, *, when: ValueLike = 1) -> None:
-        """Claim that in every cycle ``then`` holds where ``when`` does, and that ``when`` happens."""
+    def promise(self, sentence: str, then: Condition, *, when: Condition = 1) -> None:
+        """What a room's surroundings promise it: assumed where the room is proven, claimed where they are."""
+        if self._keeps:
+            self._state(Kind.CLAIM, f"{self._about}{sentence}", then, when)
+        else:
+            self.assume(_implied(then, when))
+
+    @contextmanager
+    def about(self, room: str) -> Iterator[None]:
+        """What is promised within is promised to ``room``."""
+        self._about = f"{room}: "
+        yield
+        self._about = ""
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """What is claimed within belongs to part ``name``."""
+        self._speaking = name if self._chosen else ""
+        yield
+        self._speaking = self._chosen
+
+    def claim(self, sentence: str, then: Condition, *, when: Condition = 1) -> None:
+        """Claim that in every cycle ``then`` holds where ``when`` does, and that ``when`` happens.
+
+        Lists speak of several things alike: of each its ``then`` where its ``when`` holds.
+        """
         self._state(Kind.CLAIM, sentence, then, when)
 
-    def lemma(self, sentence: str, then: ValueLike, *, when: ValueLike = 1) -> None:
+    def lemma(self, sentence: str, then: Condition, *, when: Condition = 1) -> None:
         """Claim what another claim's induction stands on."""
         self._state(Kind.LEMMA, sentence, then, when)
 
     def reach(self, sentence: str, happens: ValueLike) -> None:
         """Claim that some run gets to a cycle in which ``happens`` holds."""
+        if self._speaking != self._chosen:
+            return
         self._cover(happens)
         self.claims.append(Claim(sentence, Kind.REACH))
 
-    def _state(self, kind: str, sentence: str, then: ValueLike, when: ValueLike) -> None:
-        condition = _bit(when)
-        statement = Assert(~condition | _bit(then))
-        statement.src_loc = ("claim", len(self.claims))
-        self.m.d.comb += statement
-        self._cover(condition)
+    def _state(self, kind: str, sentence: str, then: Condition, when: Condition) -> None:
+        if self._speaking != self._chosen:
+            holds = _implied(then, when)
+            held = Signal(init=1)
+            self.m.d.sync += held.eq(holds)
+            first = self._parts.index(self._speaking) < self._parts.index(self._chosen)
+            self.assume(holds if first else held)
+            return
+        if self._played:
+            self._obligations.append(_implied(then, when))
+        else:
+            statement = Assert(_implied(then, when))
+            statement.src_loc = ("claim", len(self.claims))
+            self.m.d.comb += statement
+        self._cover(Cat(when) if isinstance(when, list) else when)
         self.claims.append(Claim(sentence, kind))
 
     def _cover(self, condition: ValueLike) -> None:
+        if self._played:
+            self._situations.append(_bit(condition))
+            return
         statement = Cover(_bit(condition))
         statement.src_loc = ("cover", len(self.claims))
         self.m.d.comb += statement
@@ -108,7 +183,8 @@ class Spec:
     def some(self, name: str, width: int) -> Signal:
         """A value that the solver chooses once for a run; what is claimed of it is claimed of every value."""
         value = Signal(width, name=name)
-        self.m.d.comb += value.eq(AnyConst(width))
+        if not self._played:
+            self.m.d.comb += value.eq(AnyConst(width))
         return value
 
     def any(self, name: str, width: int) -> Signal:
@@ -136,6 +212,11 @@ class Spec:
                 return next(iter(found.values()))
         raise LookupError(f"{path} names no signal, or several; give the one that is meant a name of its own.")
 
+    def states(self) -> dict[str, Value]:
+        """For each state of the room's state machine, whether it is in it."""
+        machine = self._fragment.generated["fsm"]
+        return {name: machine.state == number for name, number in machine.encoding.items()}
+
     def rows(self, path: str) -> list[Signal]:
         """Every row of the room's memory with this name, as they are in this cycle."""
         memory = self._memory(path)
@@ -150,6 +231,13 @@ class Spec:
         """What the read port of the room's memory with this name shows."""
         return Value.cast(self._memory(path)._read_ports[0]._data)
 
+    def _take_out(self, name: str) -> list[Signal]:
+        """Removes a room's room; returns the signals that it drove."""
+        rooms = self._fragment.subfragments
+        (place,) = (index for index, (_, label, _) in enumerate(rooms) if label == name)
+        gone, _, _ = rooms.pop(place)
+        return _driven(gone)
+
     def _memory(self, path: str) -> MemoryInstance:
         memory = self._find(path.split("."))
         if not isinstance(memory, MemoryInstance):
@@ -161,6 +249,41 @@ class Spec:
         for name in path:
             fragment = next(sub for sub, label, _ in fragment.subfragments if label == name)
         return fragment
+
+    # ---------------------------------------------------------------------------------------------- simulation
+
+    def play(self, script: Callable[[SimulatorContext], bool]) -> list[int]:
+        """Simulate it, every cycle of which ``script`` begins by driving inputs, until that says that it is over.
+
+        Returns
+        -------
+        For each claim, the first cycle in which it says something; -1 if there is none.
+
+        Raises
+        ------
+        AssertionError
+            Something that is assumed or claimed does not hold in a cycle of the run.
+        """
+        reached = [-1] * len(self._situations)
+        situations, broken = Signal(len(reached)), Signal(len(self._obligations))
+        self.m.d.comb += [situations.eq(Cat(self._situations)), broken.eq(~Cat(self._obligations))]
+
+        async def watch(context: SimulatorContext) -> None:
+            cycle = 0
+            while not script(context):
+                seen, wrong = context.get(situations), context.get(broken)
+                assert not wrong, f"obligations {[i for i in range(len(broken)) if wrong >> i & 1]} in cycle {cycle}"
+                for index, first in enumerate(reached):
+                    if first < 0 and seen >> index & 1:
+                        reached[index] = cycle
+                await context.tick()
+                cycle += 1
+
+        simulator = Simulator(self.m)
+        simulator.add_clock(1e-6)
+        simulator.add_testbench(watch)
+        simulator.run()
+        return reached
 
     # ------------------------------------------------------------------------------------------------ text
 
@@ -178,3 +301,18 @@ class Spec:
 
 def _bit(value: ValueLike) -> Value:
     return Cat(value).any()
+
+
+def _implied(then: Condition, when: Condition) -> Value:
+    """Whether ``then`` holds where ``when`` does."""
+    thens = then if isinstance(then, list) else [then]
+    whens = when if isinstance(when, list) else [when] * len(thens)
+    return Cat(~_bit(each) | _bit(follows) for follows, each in zip(thens, whens, strict=True)).all()
+
+
+def _driven(fragment: Fragment) -> list[Signal]:
+    """Signals that a fragment and those in it drive, in an order that does not change."""
+    signals = {id(each): each for statements in fragment.statements.values() for each in statements._lhs_signals()}
+    for inner, _, _ in fragment.subfragments:
+        signals |= {id(each): each for each in _driven(inner)}
+    return list(signals.values())

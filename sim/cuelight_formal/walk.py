@@ -12,7 +12,32 @@ from cuelight_rtl.walk import Walker
 
 from .spec import Spec
 
-__all__ = ["stages"]
+__all__ = ["promised", "stages"]
+
+
+def promised(spec: Spec, room: Walker, params: Params, pipelines: Pipelines, number: int) -> Signal:
+    """What the core promises a walker, whose pass is in room ``number``; returns whether the pass is on its way."""
+    m = spec.m
+    alive = Signal(name=f"walks_{number}")
+    with m.If(room.start):
+        m.d.sync += alive.eq(1)
+    with m.Elif(room.loop | room.drop):
+        m.d.sync += alive.eq(0)
+    group = pipelines.owners[number] if number < params.lanes else number - params.lanes
+    lanes = zip(pipelines.owners, pipelines.absorbed, pipelines.first_stages, strict=True)
+    settings = [Cat(owner == group, Mux(owner == group, Cat(gone, first), 0)) for owner, gone, first in lanes]
+    spec.promise(
+        "There are four stages at least.",
+        (room.stage_count >= 4) & (room.stage_count <= params.stages),
+        when=room.start,
+    )
+    kept = Cat(*settings, room.stage_count, room.binds, room.samples)
+    spec.promise(
+        "Stages, the group's lanes and entries stay while the pass is on its way.", kept == spec.past(kept), when=alive
+    )
+    spec.promise("One pass begins at a time.", ~(alive | room.drop), when=room.start)
+    spec.promise("Its loop point begins when it is due.", room.due, when=room.loop)
+    return alive
 
 
 def stages(params: Params, *, second: bool = False) -> Spec:
@@ -24,27 +49,20 @@ def stages(params: Params, *, second: bool = False) -> Spec:
     spec = Spec(room, around=settings)
     m = spec.m
     go, done, stage, lane = room.go, room.done, room.next.stage, room.next.lane
-    alive, ended, begun = Signal(), Signal(), Signal()
+    alive = promised(spec, room, params, pipelines, 0)
+    ended, begun = Signal(), Signal()
     layer, latest_lane = Signal(8), Signal(3)
     outstanding = Signal(2)
 
-    # What core and lanes promise: stages, settings and entries stay while the pass is alive, one pass at a time;
-    # dispatches of a lane are two at most, and complete in their order.
-    kept = Cat(*settings, room.stage_count, room.binds, room.samples)
+    # What lanes promise: dispatches of a lane are two at most, and complete in their order.
     spec.assume(pipelines.owners[0] == 0)
-    spec.assume((room.stage_count >= 4) & (room.stage_count <= params.stages))
-    spec.assume(~alive | (kept == spec.past(kept)))
-    spec.assume(~room.start | ~(alive | room.drop))
     spec.assume(~go | (room.ready & ~room.drop & ~done & (outstanding < 2)))
     spec.assume(~done | ((outstanding != 0) & ~room.drop))
     spec.assume(room.done_final == (done & ended & (outstanding == 1)))
-    spec.assume(~room.loop | room.due)
 
     final_stage = room.stage_count - 2 + room.samples
     with m.If(room.start):
-        m.d.sync += [alive.eq(1), ended.eq(0), begun.eq(0), layer.eq(1)]
-    with m.Elif(room.loop | room.drop):
-        m.d.sync += alive.eq(0)
+        m.d.sync += [ended.eq(0), begun.eq(0), layer.eq(1)]
     with m.If(go):
         m.d.sync += [begun.eq(1), latest_lane.eq(lane), ended.eq(stage == final_stage)]
         with m.If(stage != 1):
