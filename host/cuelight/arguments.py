@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +10,8 @@ from numpy.typing import NDArray
 from cuelight.errors import InvalidArgument, PromptTooLong
 
 __all__ = ["check_lengths", "check_mask", "check_prompt", "check_range", "check_sampling"]
+
+_MOST_TEMPERATURE = float(np.finfo(np.float32).max)
 
 
 def check_prompt(prompt: Sequence[int]) -> NDArray[np.int32]:
@@ -88,7 +89,7 @@ def check_sampling(temperature: float, seed: int) -> None:
     InvalidArgument
         One is out of range.
     """
-    if not (math.isfinite(temperature) and temperature >= 0):
-        raise InvalidArgument(f"temperature must be finite and at least 0, not {temperature}.")
+    if not 0 <= temperature <= _MOST_TEMPERATURE:
+        raise InvalidArgument(f"temperature must be 0 to {_MOST_TEMPERATURE:.1e}, not {temperature}.")
     if not 0 <= seed < 1 << 64:
         raise InvalidArgument(f"seed must fit 64 bits, unsigned, not {seed}.")

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
+import numpy as np
+
 from cuelight import regmap
 from cuelight.errors import InvalidArgument
 
@@ -22,6 +24,9 @@ MAX_TOP_LOGPROBS = 20
 _PENALTY_BOUND = 2.0
 _BIAS_BOUND = 100.0
 _WORD = 1 << 31
+# Lanes get single precision, in which less than this is 0, and 0.01 is a little less.
+_LEAST_TOP_P = float(np.finfo(np.float32).smallest_subnormal)
+_LEAST_PENALTY = float(np.float32(0.01))
 
 
 class FilterSettings(TypedDict, total=False):
@@ -110,11 +115,11 @@ class Filters:
         """
         if not 0 <= self.top_k < _WORD:
             raise InvalidArgument(f"top_k must be at least 0 (all tokens) and fit 31 bits, not {self.top_k}.")
-        if not 0 < self.top_p <= 1:
+        if not _LEAST_TOP_P <= self.top_p <= 1:
             raise InvalidArgument(f"top_p must be above 0 and at most 1, not {self.top_p}.")
         if not 0 <= self.min_p <= 1:
             raise InvalidArgument(f"min_p must be 0 to 1, not {self.min_p}.")
-        if not 0.01 <= self.repetition_penalty <= 100:
+        if not _LEAST_PENALTY <= self.repetition_penalty <= 100:
             raise InvalidArgument(f"repetition_penalty must be 0.01 to 100, not {self.repetition_penalty}.")
         for name in ("presence_penalty", "frequency_penalty"):
             if not -_PENALTY_BOUND <= (value := getattr(self, name)) <= _PENALTY_BOUND:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cuelight.engine.defaults import Defaults, load_defaults
@@ -19,6 +20,7 @@ NAN, INFINITY = float("nan"), float("inf")
         ({"top_k": -1}, "top_k"),
         ({"top_k": 1 << 31}, "top_k"),
         ({"top_p": 0.0}, "top_p"),
+        ({"top_p": 5e-324}, "top_p"),
         ({"top_p": 1.01}, "top_p"),
         ({"top_p": NAN}, "top_p"),
         ({"min_p": -0.1}, "min_p"),
@@ -46,6 +48,8 @@ def test_what_cannot_be_is_refused(fields: dict[str, Any], message: str) -> None
 def test_the_bounds_themselves_are_allowed() -> None:
     Filters(((0, -100.0), ((1 << 31) - 1, 100.0)), 0.01, -2.0, 2.0, (1 << 31) - 1, 1e-9, 1.0).check()
     Filters(tuple((token, 0.5) for token in range(MAX_BIASES)), 100.0, 2.0, -2.0, 0, 1.0, 0.0).check()
+    # As lanes see it, in single precision.
+    Filters(repetition_penalty=float(np.float32(0.01))).check()
     NO_FILTERS.check()
     assert not (NO_FILTERS.adjusts)
     assert not (NO_FILTERS.truncates)
