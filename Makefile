@@ -9,7 +9,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo serve test sim lint regs docs bench-rtl bench-policy bench-twin bench-engine bench-tiers clean formal
+.PHONY: help setup demo serve test sim lint regs docs bench-rtl bench-policy bench-twin bench-engine bench-tiers bench-daemon soak clean formal
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -57,9 +57,16 @@ bench-twin: $(READY) ## completion to next descriptor through the twin, and cycl
 bench-engine: $(READY) ## decode speed with the scheduler in the loop, beside transformers and llama.cpp
 	@$(BIN)/python bench/engine.py
 
-bench-tiers: $(READY) ## a VIP's time to first token beside best-effort requests, on the RTL and on the real engine
+bench-tiers: $(READY) ## a VIP's time to first token beside best-effort requests, on the RTL, on the real engine and through the daemon
 	@$(BIN)/python bench/tiers_rtl.py
 	@$(BIN)/python bench/tiers.py
+	@$(BIN)/python bench/tiers_daemon.py
+
+bench-daemon: $(READY) ## what the daemon adds to a question, questions and streamed tokens a second, with a lane that runs no model
+	@$(BIN)/python bench/daemon.py
+
+soak: $(READY) ## 64 streams of the default model for two minutes, with clients that hang up and two deaths of the lane
+	@$(BIN)/python bench/soak.py
 
 clean: ## remove what was built or written here; .venv and the cache stay
 	rm -rf build runs .pytest_cache .mypy_cache .ruff_cache .hypothesis

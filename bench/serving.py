@@ -1,0 +1,201 @@
+"""A daemon in a process of its own for benches, who may ask it how it is by lines of JSON."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from cuelight import LLM
+from cuelight.daemon.serve import Daemon, listen
+from cuelight.daemon.service import Service
+from cuelight.daemon.settings import load_settings
+from cuelight.device import Device
+from cuelight.engine.config import block_positions, blocks_for, load_config
+from cuelight.engine.progress import Progress
+from cuelight.engine.weights import DEFAULT_MODEL, resolve
+from cuelight.lanes.crew import Crew
+from cuelight.lanes.process import LaneProcess
+from cuelight.llm import DEFAULT_KV_POSITIONS
+from saying_lane import STAGES, SayingLane
+
+__all__ = ["Serving", "Told"]
+
+START_S = 300.0
+TIMEOUT_S = 60.0
+
+
+class Serving:
+    """The daemon's process, as a bench sees it; a context manager that ends it.
+
+    Parameters
+    ----------
+    lane : str
+        "saying": `saying_lane`, "cpu": the real one.
+    model : str
+        What is served.
+
+    Attributes
+    ----------
+    host, port : str, int
+        Where it listens.
+    """
+
+    def __init__(self, lane: str, model: str = DEFAULT_MODEL) -> None:
+        command = [sys.executable, str(Path(__file__).resolve()), "--lane", lane, "--model", model]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._guard = threading.Timer(START_S, self._process.kill)
+        self._guard.start()
+        where = self._hear()
+        self._guard.cancel()
+        self.host: str = where["host"]
+        self.port: int = where["port"]
+
+    def ask(self, what: str, *arguments: object) -> Any:
+        """What one of the methods of `Told` returns."""
+        assert self._process.stdin
+        print(json.dumps([what, *arguments]), file=self._process.stdin, flush=True)
+        return self._hear()
+
+    def _hear(self) -> Any:
+        assert self._process.stdout
+        if not (line := self._process.stdout.readline()):
+            raise SystemExit(f"The daemon has ended with status {self._process.wait(TIMEOUT_S)}.")
+        return json.loads(line)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._process.stdin
+        self._process.stdin.close()
+        try:
+            self._process.wait(TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+
+
+class Told:
+    """What the process can be asked.
+
+    Parameters
+    ----------
+    llm : LLM
+        The model at work in it.
+    """
+
+    def __init__(self, llm: LLM) -> None:
+        self._llm = llm
+        self._pauses_s = [0.0]
+        self._collecting = 0.0
+
+    def watch_collector(self) -> None:
+        """Time the garbage collector from now on."""
+        gc.callbacks.append(self._time_collection)
+
+    def longest_pause(self) -> float:
+        """Of the garbage collector since the last call, in seconds."""
+        pauses_s, self._pauses_s = self._pauses_s, [0.0]
+        return max(pauses_s)
+
+    def driver_latency(self, prompt: list[int], new_tokens: int, count: int) -> list[float]:
+        """How long the driver takes without the daemon, each in seconds."""
+        took_s = []
+        for _ in range(count):
+            begun = time.perf_counter()
+            self._llm.submit(prompt, new_tokens).wait(TIMEOUT_S)
+            took_s.append(time.perf_counter() - begun)
+        return took_s
+
+    def lane_pids(self) -> list[int]:
+        """Process ids of lanes."""
+        return [lane.pid for lane in self._llm.lanes]
+
+    def holdings(self) -> dict[str, float]:
+        """What requests hold, and what the process has."""
+        device = self._llm.device
+        status = device.status()
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return {
+            "requests": len(device.requests),
+            "slots": status.active,
+            "seats": sum(group.seated for group in status.groups),
+            "KV blocks": sum(group.kv_blocks - group.kv_free for group in status.groups),
+            "file descriptors": len(os.listdir("/proc/self/fd")),
+            "threads": len(os.listdir("/proc/self/task")),
+            "MiB": pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20),
+        }
+
+    def _time_collection(self, phase: str, _: object) -> None:
+        if phase == "start":
+            self._collecting = time.perf_counter()
+        else:
+            self._pauses_s.append(time.perf_counter() - self._collecting)
+
+
+def main() -> None:
+    """Be the process."""
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("--lane", choices=("saying", "cpu"), required=True)
+    parser.add_argument("--model", required=True)
+    options = parser.parse_args()
+    settings = load_settings(None, port=0)
+    with open_lane(options.lane, options.model) as llm, listen(settings.server) as listener:
+        host, port = listener.getsockname()[:2]
+        daemon = Daemon(Service(llm, options.model, lambda: settings), listener)
+        told = Told(llm)
+        told.watch_collector()
+        print(json.dumps({"host": host, "port": port}), flush=True)
+        threading.Thread(target=_answer, args=(told, daemon), daemon=True).start()
+        daemon.run()
+
+
+@contextlib.contextmanager
+def open_lane(lane: str, model: str) -> Iterator[LLM]:
+    """What `cuelight serve` opens, or the same with a lane that says the same to everybody."""
+    if lane == "cpu":
+        with LLM.open(model, kv_positions=DEFAULT_KV_POSITIONS, spare=True) as llm:
+            yield llm
+        return
+    directory = resolve(model)
+    config = load_config(directory)
+    blocks = blocks_for(config, DEFAULT_KV_POSITIONS)
+    context = min(config.context, DEFAULT_KV_POSITIONS)
+
+    def prepare(_: Progress) -> LaneProcess:
+        return SayingLane(directory, stages=STAGES, blocks=blocks)
+
+    with Device.open(
+        lanes=1, context=context, blocks=blocks_for(config, context), vocabulary=config.vocabulary
+    ) as device:
+        device.configure(stages=STAGES, kv_blocks=blocks, block_positions=block_positions(config))
+        crew = Crew(device, prepare)
+        try:
+            crew.start(1)
+            with LLM(directory, device, crew) as llm:
+                yield llm
+        finally:
+            crew.close()
+
+
+def _answer(told: Told, daemon: Daemon) -> None:
+    for line in sys.stdin:
+        what, *arguments = json.loads(line)
+        print(json.dumps(getattr(told, what)(*arguments)), flush=True)
+    daemon.stop()
+
+
+if __name__ == "__main__":
+    main()
