@@ -9,7 +9,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo serve test sim lint regs docs bench-rtl bench-policy bench-twin bench-engine bench-tiers bench-daemon soak clean formal
+.PHONY: help setup demo serve test sim lint regs docs bench-rtl bench-policy bench-twin bench-engine bench-tiers bench-daemon soak fuzz clean formal
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -67,6 +67,9 @@ bench-daemon: $(READY) ## what the daemon adds to a question, questions and stre
 
 soak: $(READY) ## 64 streams of the default model for two minutes, with clients that hang up and two deaths of the lane
 	@$(BIN)/python bench/soak.py
+
+fuzz: $(READY) ## questions made from the daemon's OpenAPI description; FUZZ=5000 of each kind
+	@FUZZ=$(or $(FUZZ),2000) $(BIN)/pytest -q tests/daemon/test_fuzz.py
 
 clean: ## remove what was built or written here; .venv and the cache stay
 	rm -rf build runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
