@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from cuelight import regmap
@@ -63,6 +63,7 @@ class ControlWrites:
         costs = group.costs
 
         def chunk_cost(value: int) -> None:
+            _disturb([group])
             fields = regmap.GroupCostChunk.unpack(value)
             costs.c0, costs.c1 = fields.c0, fields.c1
 
@@ -132,9 +133,14 @@ class ControlWrites:
 
     def _tier_settings(self, tier: Tier, base: int) -> dict[int, Setting]:
         seats = self._state.sizes.seats
+
+        def min_rows(count: int) -> None:
+            _disturb(self._state.groups)
+            tier.min_rows = count
+
         return {
             base + regmap.Tier.MIN_SEATS: (lambda count: [count <= seats], partial(setattr, tier, "min_seats")),
-            base + regmap.Tier.MIN_ROWS: (lambda count: [count <= _MAX_ROWS], partial(setattr, tier, "min_rows")),
+            base + regmap.Tier.MIN_ROWS: (lambda count: [count <= _MAX_ROWS], min_rows),
             base + regmap.Tier.KV_FLOOR: (lambda blocks: [blocks <= _HALF], partial(setattr, tier, "kv_floor")),
             base + regmap.Tier.SEAT_FLOOR: (lambda count: [count <= seats], partial(setattr, tier, "seat_floor")),
         }
@@ -173,3 +179,10 @@ class ControlWrites:
             self._write(offset, lambda _: [False], lambda _: None, index)
         else:
             self._owe(lambda: [Step(Event(CommitKind.GROUP_RESET, index), self._state.groups[index].reset)])
+
+
+def _disturb(groups: Iterable[Group]) -> None:
+    """Tells passes being formed that what they may take along changes."""
+    for group in groups:
+        if group.forming is not None:
+            group.forming.about_to_change()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from .planning import Plan
@@ -80,6 +80,8 @@ class Forming:
         """How many of them may still join: as many as PLAN counted rows for."""
         self._over: set[int] = set()
         """Tiers whose turn is over."""
+        self._perhaps_over: set[int] = set()
+        """Tiers whose turn may be over: nothing tells until a lower tier has an entry, or the pass is complete."""
 
     @property
     def rows(self) -> int:
@@ -90,16 +92,32 @@ class Forming:
         """Tiers whose turn may end yet."""
         return sum(bool(waiting) and tier not in self._over for tier, waiting in enumerate(self.prefilling))
 
-    def next_entry(self) -> Entry | None:
-        """What must be taken next; None: the pass is complete."""
+    def about_to_change(self) -> None:
+        """Notes that what chunks cost, rows kept, or a list changes now: turns that are over by then stay over."""
+        if len(self.entries) == _MAX_ENTRIES or self._joiner() is not None:
+            return
+        for tier, waiting in enumerate(self.prefilling):
+            if waiting and tier not in self._over | self._perhaps_over:
+                if self._rows(waiting[0], self._at_hand(tier)):
+                    break
+                self._perhaps_over.add(tier)
+
+    def next_entries(self) -> Iterator[Entry | None]:
+        """What may be taken next, one or the other; None: the pass is complete."""
+        doubtful = sorted(self._perhaps_over - self._over)
+        for count in range(len(doubtful) + 1):
+            yield self.next_entry(doubtful[:count])
+
+    def next_entry(self, over: Collection[int] = ()) -> Entry | None:
+        """What must be taken next if the turns of these tiers are over too; None: the pass is complete."""
         if len(self.entries) == _MAX_ENTRIES:
             return None
-        joiner = next((other for other in self._joining if _joins(other)), None)
-        if joiner is not None and self._to_bind:
+        joiner = self._joiner()
+        if joiner is not None:
             assert joiner.seat is not None
             return Entry(joiner, joiner.seat, joiner.start, 0, bind=True, first=False, last=False)
         for tier, waiting in enumerate(self.prefilling):
-            if not waiting or tier in self._over:
+            if not waiting or tier in self._over or tier in over:
                 continue
             request = waiting[0]
             assert request.seat is not None
@@ -115,6 +133,10 @@ class Forming:
                     last=rows == request.rows_left,
                 )
         return None
+
+    def _joiner(self) -> Request | None:
+        """Who joins next of those that decode."""
+        return next((other for other in self._joining if _joins(other)), None) if self._to_bind else None
 
     def _at_hand(self, tier: int) -> int:
         """Rows that chunks of a tier may take, those kept for lower tiers left out."""
@@ -138,6 +160,7 @@ class Forming:
         if entry.rows:
             self._over.update(tier for tier in range(request.tier) if self.prefilling[tier])
             self.prefilling[request.tier].remove(request)
+            self._perhaps_over.clear()
         else:
             self._to_bind -= 1
             self.decode |= 1 << entry.seat

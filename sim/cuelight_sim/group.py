@@ -118,7 +118,8 @@ class Group(House):
             if self.loop.over:
                 yield from self._free_steps(self.loop.run)
         elif self.forming is not None:
-            yield self._forming_step(self.forming, self.forming.next_entry())
+            for entry in dict.fromkeys(self.forming.next_entries()):
+                yield self._forming_step(self.forming, entry)
         else:
             yield from self._free_steps(None)
 

@@ -48,6 +48,8 @@ def credit(group: Group, request: Request) -> tuple[int, Callable[[], None]]:
 
     def go_on() -> None:
         request.parked = False
+        if group.forming is not None:
+            group.forming.about_to_change()
         if request.rows_left:
             group.prefilling[request.tier].appendleft(request)
 

@@ -158,3 +158,38 @@ def test_a_prompt_in_one_pass_of_a_pipeline_claims_no_rows_of_another() -> None:
         host.admit(PageSchedAttr(automatic=1, tier=tier, rows=3000))
         host.lockstep.rest()
     assert [[entry.rows for entry in run.entries] for run in group.alive.values()] == [[256], [256]]
+
+
+@pytest.mark.parametrize("what", ["cost", "kept rows", "credit"])
+def test_what_changes_while_a_pass_is_formed_counts_until_a_tiers_turn_is_over(what: str) -> None:
+    """Wherever the write falls, the golden model allows what the device does, and no more."""
+    entries = set()
+    for cycles in range(60):
+        host = Host(Params(slots=64, seats=16, lanes=2, stages=8))
+        group, lane = host.golden.groups[0], host.golden.lanes[0]
+        if what == "kept rows":
+            host.set_tier(3, regmap.Tier.MIN_ROWS, 512)
+        else:
+            host.set_group(group, regmap.Group.COST, 100)
+            host.set_group(group, regmap.Group.COST_CHUNK, regmap.GroupCostChunk(c1=50).pack())
+        host.admit(PageSchedAttr(automatic=1, rows=1))
+        parked = host.admit(PageSchedAttr(automatic=1, rows=20))
+        if what == "credit":
+            host.park(parked)
+        host.admit(PageSchedAttr(automatic=1, rows=20, start=4096))
+        host.admit(PageSchedAttr(automatic=1, rows=20, tier=3, start=4096))
+        while not lane.dispatches[0].leg.last:
+            host.complete(lane)
+        sequence = lane.dispatches[0].sequence
+        entry = regmap.COMPLETION + sequence % 16 * regmap.COMPLETION_ENTRY_STRIDE
+        host.write32(entry + regmap.Completion.BATCH_DONE, sequence)
+        host.lockstep.run(cycles)
+        if what == "cost":
+            host.set_group(group, regmap.Group.COST_CHUNK, 0)
+        elif what == "kept rows":
+            host.set_tier(3, regmap.Tier.MIN_ROWS, 0)
+        else:
+            host.credit(parked)
+        host.lockstep.rest()
+        entries.add(len(group.alive[0].entries))
+    assert len(entries) > 1
