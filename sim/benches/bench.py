@@ -17,7 +17,8 @@ from cocotb.triggers import First, RisingEdge, Timer
 from cuelight.regmap import CommitKind
 from cuelight_rtl.model import NS_PER_CYCLE
 from cuelight_rtl.params import Params
-from cuelight_sim.coverage import Coverage
+from cuelight_sim.coverage.model import Coverage
+from cuelight_sim.lockstep import Lockstep
 from cuelight_sim.runs import watched
 from cuelight_sim.steps import Event
 
@@ -53,15 +54,19 @@ class Bench:
     def __init__(self, dut: Any, random: Random) -> None:
         self.params = Params(**json.loads(os.environ[SIZES]))
         self.random = random
-        self.coverage = Coverage(self.params)
+        self.coverage = Coverage()
         self._dut = dut
         self._resets = 0
         self._cycles = 0
         """Cycles up to the latest reset."""
         self._monitor = CommitMonitor(dut)
+        self.lockstep: Lockstep
 
     async def reset(self) -> None:
         """Reset the device, in whatever state it is."""
+        if self._resets:
+            self.lockstep.follow()
+            self.coverage.reset()
         self._cycles += self._monitor.cycle
         self._monitor.stop()
         self._resets += 1
@@ -72,12 +77,9 @@ class Bench:
         self.device = BlockingDevice(self.bus, self._monitor)
         self.lockstep = watched(self.device, self.params, self._resets)
         self.golden = self.lockstep.golden
-        self.lockstep.observe = self._observe
+        self.coverage.watch(self.lockstep)
         self._events: list[Event] = []
-
-    def _observe(self, event: Event) -> None:
-        self._events.append(event)
-        self.coverage.observe(event, self.golden)
+        self.lockstep.observe = lambda event: self._events.append(event)
 
     # ------------------------------------------------------------------------------------------- the bus
 

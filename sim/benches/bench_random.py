@@ -25,11 +25,10 @@ async def random_actors(it: Bench) -> None:
         left -= STEPS_PER_RESET
         if not last:
             await it.reset()
-            it.coverage.note("model reset")
 
 
 def act(it: Bench, steps: int, last: bool) -> None:
-    driver = Driver(it.random, it.lockstep, it.coverage)
+    driver = Driver(it.random, it.lockstep)
     try:
         driver.settle()
         driver.steps(steps)

@@ -10,7 +10,6 @@ from cuelight import regmap
 from cuelight.regmap import PageSchedAttr
 
 from .commands import CANCEL
-from .coverage import Coverage, situation
 from .golden import Golden
 from .group import Group
 from .lane import Lane
@@ -41,14 +40,11 @@ class Actor:
         Makes every choice.
     lockstep
         Both models.
-    coverage
-        Is told what was tried.
     """
 
-    def __init__(self, random: Random, lockstep: Lockstep, coverage: Coverage) -> None:
+    def __init__(self, random: Random, lockstep: Lockstep) -> None:
         self.random = random
         self.lockstep = lockstep
-        self.coverage = coverage
 
     @property
     def golden(self) -> Golden:
@@ -67,14 +63,12 @@ class Actor:
     def write_latch(self, what: str, offset: int, value: int) -> None:
         """Writes the eight bytes of a command or of attributes in some order and widths."""
         cut = self.random.choice(("whole", "whole", "whole", *_CUTS))
-        self.coverage.note(f"{what} {cut}")
         strobes = list(_CUTS[cut]) if cut != "unaligned" else self._unaligned_strobes()
         if cut in ("in pairs", "in bytes", "unaligned"):
             self.random.shuffle(strobes)
         for number, strobe in enumerate(strobes):
             if number and what == "command" and self.random.random() < 0.05:
                 again = self.random.choice(strobes[:number])
-                self.coverage.note("bytes overwritten")
                 self.lockstep.write(offset, self.junk(0, 0), again)
                 self.lockstep.write(offset, self.junk(value, again), again)
             self.lockstep.write(offset, self.junk(value, strobe), strobe)
@@ -134,7 +128,6 @@ class Actor:
             return 1 << 16
         if self.random.random() < 0.9:
             return slots.next_id(slot)
-        self.coverage.note("admission with an epoch of one's own")
         epoch = self.random.choice([epoch for epoch in (1, 2, 0x8000, 0xFFFF) if epoch != slots.epoch[slot]])
         return epoch << 16 | slot
 
@@ -166,41 +159,18 @@ class Actor:
         self.lockstep.rest()
 
     def cancel(self, request_id: int) -> None:
-        slot = request_id & 0xFFFF
-        page = self.some_page()
-        self._note_cancel(slot)
-        self.command(page, request_id, CANCEL)
-
-    def _note_cancel(self, slot: int) -> None:
-        state = self.golden.slots.state[slot]
-        if state in (SlotState.FREE, SlotState.RETIRED):
-            return
-        self.coverage.note(f"cancel {state.name}")
-        request = self.golden.slots.request[slot]
-        if request is not None and request.seat is not None:
-            self.coverage.note(f"cancel seated while {situation(self.golden.groups[request.group])}")
-            if request.marked:
-                self.coverage.note("cancel marked again")
+        self.command(self.some_page(), request_id, CANCEL)
 
     def reset(self, group: Group) -> None:
-        self.coverage.note(f"reset while {situation(group)}")
-        if group.seated and group.queued:
-            self.coverage.note("reset with requests queued and seated")
-        if group.pipeline:
-            self.coverage.note("reset of a pipeline")
         self.write32(regmap.CONTROL + regmap.Control.GROUP_RESET, group.index)
 
     def park(self, request_id: int, page: int | None = None) -> None:
-        self._name("park", regmap.Page.PARK, request_id, page)
+        self._name(regmap.Page.PARK, request_id, page)
 
     def credit(self, request_id: int, page: int | None = None) -> None:
-        self._name("credit", regmap.Page.CREDIT, request_id, page)
+        self._name(regmap.Page.CREDIT, request_id, page)
 
-    def _name(self, what: str, register: int, request_id: int, page: int | None) -> None:
-        slots, slot = self.golden.slots, request_id & 0xFFFF
-        request = slots.request[slot] if slots.holds(request_id) else None
-        if request is not None and request.seat is not None:
-            self.coverage.note(f"{what} seated while {situation(self.golden.groups[request.group])}")
+    def _name(self, register: int, request_id: int, page: int | None) -> None:
         self.write32(self.page_offset(self.some_page() if page is None else page, register), request_id)
 
     def complete(self, lane: Lane, seats: int) -> None:
@@ -209,17 +179,12 @@ class Actor:
         if oldest is None:
             return
         entry = oldest.sequence % 16
-        if seats & ~oldest.run.members:
-            self.coverage.note("finished seat outside the pass")
         if seats and self.random.random() < 0.2:
-            self.coverage.note("finished words in several writes")
             part = seats & self.random.getrandbits(256)
             self.write_finished(lane, entry, part)
             self.write_finished(lane, entry, seats & ~part)
         else:
             self.write_finished(lane, entry, seats)
-        if oldest.offered:
-            self.coverage.note("completion before the dispatch was taken")
         self.write32(completion_entry(lane, entry) + regmap.Completion.BATCH_DONE, oldest.sequence)
 
     def write_finished(self, lane: Lane, entry: int, seats: int) -> None:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from cuelight_rtl.params import Params
 
-from .coverage import Coverage
+from .coverage.model import Coverage
 from .runs import run_random
 from .steps import Divergence
 
@@ -63,24 +63,23 @@ def _sizes_of(seed: int) -> Params:
     return Random(seed).choice(SIZES)
 
 
-def _run(seed: int, coverage: dict[str, Coverage], *, shortest: bool) -> _Outcome:
+def _run(seed: int, coverage: Coverage, *, shortest: bool) -> _Outcome:
     params = _sizes_of(seed)
-    counted, result = Coverage(params), _AGREED
+    before, result = coverage.commits, _AGREED
     try:
-        run_random(seed, _ACTIONS, params, counted, shortest=shortest)
+        run_random(seed, _ACTIONS, params, coverage, shortest=shortest)
     except (Divergence, TimeoutError) as error:
         if shortest:
             raise
         result = str(error).partition("\n")[0]
-    coverage.setdefault(params.tag, Coverage(params)).counts.update(counted.counts)
-    return _Outcome(seed, counted.commits, params.tag, result)
+    return _Outcome(seed, coverage.commits - before, params.tag, result)
 
 
 def _run_all(steps: int, log: Path, first: int) -> bool:
     """Runs seeds until the log has so many steps; whether all of them agreed."""
     log.parent.mkdir(parents=True, exist_ok=True)
     outcomes = [_Outcome.of(line) for line in log.read_text().splitlines()] if log.exists() else []
-    coverage: dict[str, Coverage] = {}
+    coverage = Coverage()
     began, since = time.monotonic(), sum(outcome.steps for outcome in outcomes)
     done, seed = since, max((outcome.seed + 1 for outcome in outcomes), default=first)
     while done < steps:
@@ -92,8 +91,7 @@ def _run_all(steps: int, log: Path, first: int) -> bool:
         pace = (done - since) / (time.monotonic() - began)
         left = max(0, steps - done) / pace / 60
         print(f"{done:,} of {steps:,} steps, {pace:.0f} a second, {left:.0f} min left; {outcome}", flush=True)
-    for tag, counted in sorted(coverage.items()):
-        print(f"{tag}: {', '.join(counted.missing) or 'nothing'} was not reached")
+    print(f"never reached: {'; '.join(coverage.missing) or 'nothing'}")
     bad = [outcome for outcome in outcomes if outcome.result != _AGREED]
     print(f"{len(outcomes)} seeds, {done:,} steps, {len(bad)} diverged", *bad, sep="\n")
     return not bad
@@ -108,7 +106,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="run this one only, and shorten what diverges")
     arguments = parser.parse_args()
     if arguments.seed is not None:
-        print(_run(arguments.seed, {}, shortest=True))
+        print(_run(arguments.seed, Coverage(), shortest=True))
         return 0
     return 0 if _run_all(arguments.steps, arguments.log, arguments.first) else 1
 

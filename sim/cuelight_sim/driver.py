@@ -9,7 +9,6 @@ from cuelight import regmap
 
 from .actor import Actor
 from .commands import CANCEL
-from .coverage import Coverage
 from .hosts import Hosts
 from .lanes import Lanes
 from .lockstep import Lockstep
@@ -31,16 +30,14 @@ class Driver(Actor):
         Makes every choice.
     lockstep
         Fresh models.
-    coverage
-        Is told what was tried.
     """
 
-    def __init__(self, random: Random, lockstep: Lockstep, coverage: Coverage) -> None:
-        super().__init__(random, lockstep, coverage)
-        self._hosts = hosts = Hosts(random, lockstep, coverage)
-        lanes = Lanes(random, lockstep, coverage)
-        self._operators = operators = Operators(random, lockstep, coverage)
-        self._refusals = Refusals(random, lockstep, coverage)
+    def __init__(self, random: Random, lockstep: Lockstep) -> None:
+        super().__init__(random, lockstep)
+        self._hosts = hosts = Hosts(random, lockstep)
+        lanes = Lanes(random, lockstep)
+        self._operators = operators = Operators(random, lockstep)
+        self._refusals = Refusals(random, lockstep)
         self._actions: dict[Callable[[], None], int] = {
             hosts.admit_automatic: 30,
             hosts.admit_manual: 8,

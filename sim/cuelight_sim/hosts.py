@@ -30,7 +30,6 @@ class Hosts(Actor):
         """A manual admission, some with attributes that don't matter."""
         page = self.some_page(offered=True)
         if self.random.random() < 0.5:
-            self.coverage.note("manual admission with attributes")
             self.attributes(page, self._random_attributes(automatic=0))
         self.command(page, self.admissible_id(page), self.random.randrange(self.golden.control.stage_count))
 
@@ -121,7 +120,6 @@ class Hosts(Actor):
         strobe = self.random.randint(1, 0xFE)
         command = self.admissible_id(page) << 32
         self.lockstep.write(offset, self.junk(command, strobe), strobe)
-        self.coverage.note("half command discarded")
         self.attributes(page, self.fair_attributes())
         self.lockstep.write(offset, self.junk(command, ~strobe), ~strobe & 0xFF)
         if self.random.random() < 0.7:
@@ -230,7 +228,6 @@ class Hosts(Actor):
         index = right
         if self.random.random() < 0.2:
             index = right + self.random.choice((1, -1, 1 << 16, 1 << 31, 64)) & _ONES
-        self.coverage.note(f"{fifo} pop {'right' if held and index == right else 'stale'}")
         return index
 
     def pop_retirement(self) -> None:

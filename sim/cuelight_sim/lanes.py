@@ -52,7 +52,6 @@ class Lanes(Actor):
                     self.write_finished(lane, lane.dispatches[0].sequence % 16, seats)
                 self._report(group.seated[seat].id)
                 if self.random.random() < 0.05 and seat in group.seated:
-                    self.coverage.note("STAGE_DONE of a member twice")
                     self._report(group.seated[seat].id)
             self.lockstep.run(self.random.choice((0, 0, 1, 3, 20, 60)))
 
@@ -75,21 +74,16 @@ class Lanes(Actor):
         if kind == "old":
             sequence = sequence - self.random.choice((1, 2, 16, 1 << 16)) & _ONES
             entry = sequence % 16
-            self.coverage.note("completion of an old sequence")
         elif kind == "to come":
             sequence = next_sequence(lane.sequence) if self.random.random() < 0.3 else lane.sequence
             entry = sequence % 16
-            self.coverage.note("completion of a sequence to come")
         elif kind == "wrong entry":
             entry = entry ^ self.random.randint(1, 15)
-            self.coverage.note("completion in a wrong entry")
         elif kind == "twice" and outstanding is not None:
             self.complete(lane, 0)
-            self.coverage.note("completion twice")
         elif kind == "younger" and len(lane.dispatches) > 1:
             sequence = lane.dispatches[1].sequence
             entry = sequence % 16
-            self.coverage.note("completion of the younger of two dispatches")
         elif kind == "any":
             sequence = self.random.getrandbits(32)
         self.write32(completion_entry(lane, entry) + regmap.Completion.BATCH_DONE, sequence)
@@ -99,10 +93,8 @@ class Lanes(Actor):
         lane = self.some_lane()
         if lane.outstanding is None:
             entry = self.random.choice((lane.sequence % 16, self.random.randrange(16)))
-            self.coverage.note("finished words with nothing outstanding")
         else:
             entry = lane.outstanding.sequence % 16 ^ self.random.choice((1, 1, self.random.randint(1, 15)))
-            self.coverage.note("finished words in a wrong entry")
         self.write_finished(lane, entry, self.random.getrandbits(256) & self.random.getrandbits(256))
 
     def pop_poll(self) -> None:
@@ -115,7 +107,4 @@ class Lanes(Actor):
             self._pop(lane, self.random.choice((lane.sequence, lane.sequence - 2 & _ONES, 0)))
 
     def _pop(self, lane: Lane, sequence: int) -> None:
-        head = lane.offered
-        hit = head is not None and sequence == head.sequence
-        self.coverage.note(f"poll pop {'right' if hit else 'stale'}")
         self.write32(regmap.POLL + lane.index * regmap.POLL_STRIDE + regmap.Poll.POP, sequence)

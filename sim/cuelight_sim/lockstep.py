@@ -15,7 +15,7 @@ from .golden import Golden
 from .registers import Word
 from .steps import Divergence, Event
 
-__all__ = ["Device", "Lockstep", "Observer", "Operation", "Read", "Rest", "Run", "Write", "play", "shrink"]
+__all__ = ["Device", "Lockstep", "Observer", "Operation", "Read", "Rest", "Run", "Spectator", "Write", "play", "shrink"]
 
 _COMMITS_KEPT = 24
 """Latest commits that a divergence's note shows."""
@@ -58,6 +58,19 @@ class Write(NamedTuple):
 
     def __str__(self) -> str:
         return f"Write({self.offset:#06x}, {self.data:#018x}, {self.strobe:#04x})"
+
+
+class Spectator(Protocol):
+    """Looks at a run, and at the golden model before and after each step of it."""
+
+    def wrote(self, write: Write) -> None:
+        """The device has accepted a write, which the golden model has yet to take in."""
+
+    def before(self, event: Event) -> None:
+        """A commit has come, which the golden model has yet to follow."""
+
+    def after(self, event: Event) -> None:
+        """The golden model has found the commit legal and followed it."""
 
 
 class Run(NamedTuple):
@@ -103,6 +116,7 @@ class Lockstep:
         """All operations so far."""
         self.observe: Callable[[Event], None] = lambda event: None
         """Is told of each commit once it was found legal."""
+        self.spectator: Spectator | None = None
         self._latest: deque[Commit] = deque(maxlen=_COMMITS_KEPT)
 
     def apply(self, operation: Operation) -> None:
@@ -130,9 +144,12 @@ class Lockstep:
 
     def wrote(self, offset: int, data: int, strobe: int) -> None:
         """Follows a write that the device has accepted."""
-        self.script.append(Write(offset, data, strobe))
+        write = Write(offset, data, strobe)
+        self.script.append(write)
         # The write before may have its effect in the very cycle in which this one is accepted.
         self.follow(until=self.device.accepted_at)
+        if self.spectator is not None:
+            self.spectator.wrote(write)
         self._check(lambda: self.golden.write(offset, data, strobe))
         for observer in self.observers:
             observer.accepted(self.device.accepted_at, offset)
@@ -220,11 +237,16 @@ class Lockstep:
                 break
             count += 1
             self._latest.append(commit)
+            event = Event(CommitKind(commit.kind), commit.lane, commit.stage, commit.id, commit.detail)
+            if self.spectator is not None:
+                self.spectator.before(event)
             self._check(partial(self.golden.commit, commit))
             for observer in self.observers:
                 self._check(partial(observer.observe, commit))
             after_each()
-            self.observe(Event(CommitKind(commit.kind), commit.lane, commit.stage, commit.id, commit.detail))
+            if self.spectator is not None:
+                self.spectator.after(event)
+            self.observe(event)
         del commits[:count]
 
     def _check(self, check: Callable[[], None]) -> None:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from cuelight import regmap
 
 from .actor import Actor
-from .coverage import situation
-from .goals import SETTINGS
 from .group import Group
+from .situations import situation
 from .tiers import TIERS
 
 __all__ = ["Operators", "lane_register"]
@@ -95,26 +94,19 @@ class Operators(Actor):
                 self.random.shuffle(starts)
             for lane, start in zip(group.lanes, starts, strict=True):
                 self._set(lane_register(lane.index, regmap.Lane.FIRST_STAGE), start)
-        if any(lane.pipeline > 1 and self.golden.groups[lane.index].absorbed for lane in self.golden.lanes):
-            self.coverage.note("lane claimed by two pipelines")
 
     def _set_lane(self, register: int, values: Sequence[int]) -> None:
         lane = self.random.randrange(self.sizes.lanes)
         self._set(lane_register(lane, register), self.random.choice(values))
 
     def _set(self, offset: int, value: int) -> None:
-        refused = self.golden.counters.config_ignored
         self.write32(offset, value)
         self.lockstep.run(1)
-        verdict = "accepted" if self.golden.counters.config_ignored == refused else "refused"
-        self.coverage.note(f"{_setting(offset)} {verdict}")
 
     def reset_group(self) -> None:
         """GROUP_RESET, now and then of a group that does not exist or is absorbed."""
         if self.random.random() < 0.3:
             absorbed = [group.index for group in self.golden.groups if group.absorbed]
-            if absorbed:
-                self.coverage.note("reset of an absorbed group")
             self.write32(
                 regmap.CONTROL + regmap.Control.GROUP_RESET,
                 self.random.choice(absorbed or (self.sizes.lanes, 8, 0xFFFF_FF00, 256)),
@@ -125,14 +117,16 @@ class Operators(Actor):
     def ambush(self) -> None:
         """Waits, cycle by cycle, for a group to do something, and interferes."""
         group = self.some_group()
-        awaited = self.random.choice(("forming", "loop point", "loop point", "resetting", "pass alive", "idle"))
+        awaited = self.random.choice(
+            ("forming", "loop point", "loop point", "resetting", "between dispatches", "no pass")
+        )
         if awaited == "resetting" and self.random.random() < 0.3:
             self.reset(group)
         else:
             lane = self.some_lane(group)
             self.complete(lane, self.some_seats(lane))
         for _ in range(_AMBUSH_CYCLES):
-            if situation(group) == awaited and (group.seated or awaited == "idle"):
+            if situation(group) == awaited and (group.seated or awaited == "no pass"):
                 break
             if self.random.random() < 0.2:
                 self.complete(self.some_lane(group), 0)
@@ -205,13 +199,11 @@ class Operators(Actor):
         )
         if offset == regmap.FIFO + regmap.Fifo.TRACE_POP:
             return
-        self.coverage.note("random write")
         self.lockstep.write(offset, self.random.getrandbits(64), self.random.getrandbits(8))
 
     def read(self) -> None:
         """A read while work may be going on."""
         lane = self.some_lane()
-        self.coverage.note("read under way")
         self.lockstep.read(
             self.random.choice(
                 (
@@ -230,17 +222,3 @@ class Operators(Actor):
 
 def lane_register(lane: int, register: int) -> int:
     return regmap.LANE + lane * regmap.LANE_STRIDE + register
-
-
-def _setting(offset: int) -> str:
-    """Name of a control register."""
-    if offset < regmap.LANE:
-        return "PAGE_ENABLE" if offset == regmap.CONTROL + regmap.Control.PAGE_ENABLE else "STAGE_COUNT"
-    kind: type
-    if offset < regmap.GROUP:
-        kind, stride = regmap.Lane, regmap.LANE_STRIDE
-    elif offset < regmap.TIER:
-        kind, stride = regmap.Group, regmap.GROUP_STRIDE
-    else:
-        kind, stride = regmap.Tier, regmap.TIER_STRIDE
-    return next(name for name in SETTINGS if getattr(kind, name, None) == offset % stride)

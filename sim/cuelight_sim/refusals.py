@@ -112,8 +112,6 @@ class Refusals(Actor):
                 "rows": {"rows": 0},
                 "end": {"rows": fair["rows"], "start": (1 << 20) - fair["rows"]},
             }[fault]
-            if fault == "absorbed":
-                self.coverage.note("admission to an absorbed group")
             self.attributes(page, PageSchedAttr(**{**fair, **change}))
         self.command(page, self.admissible_id(page), 0)
 
@@ -133,8 +131,4 @@ class Refusals(Actor):
         free = self.golden.groups[fair.group].kv_free
         if free - floor < 0xFFFF:
             self.attributes(page, PageSchedAttr(**{**fields(fair), "kv_blocks": max(0, free - floor + 1)}))
-            refused = self.golden.counters.rejected
             self.command(page, self.admissible_id(page), 0)
-            self.lockstep.run(1)
-            if 0 < floor <= free and self.golden.counters.rejected > refused:
-                self.coverage.note("KV floor kept an admission out")

@@ -11,7 +11,7 @@ from random import Random
 from cuelight_rtl.model import NS_PER_CYCLE, Model
 from cuelight_rtl.params import Params
 
-from .coverage import Coverage
+from .coverage.model import Coverage
 from .driver import Driver
 from .golden import Golden
 from .lockstep import Device, Lockstep, Operation, shrink
@@ -70,14 +70,14 @@ def run_random(
     TimeoutError
         The device never takes a write, or never rests.
     """
-    coverage = coverage or Coverage(params)
+    coverage = coverage or Coverage()
     random = Random(seed)
     nonce = 0
     while steps > 0:
         nonce += 1
         lockstep = fresh(params, nonce)
-        lockstep.observe = lambda event, golden=lockstep.golden: coverage.observe(event, golden)  # type: ignore[misc]
-        driver = Driver(random, lockstep, coverage)
+        coverage.watch(lockstep)
+        driver = Driver(random, lockstep)
         try:
             driver.settle()
             driver.steps(min(steps, _STEPS_PER_RESET))
@@ -88,8 +88,6 @@ def run_random(
             if shortest:
                 note_shortest(divergence, lockstep.script, lambda nonce=nonce: fresh(params, nonce))  # type: ignore[misc]
             raise
-        if nonce > 1:
-            coverage.note("model reset")
         steps -= _STEPS_PER_RESET
     return coverage
 
