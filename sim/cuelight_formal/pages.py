@@ -180,6 +180,11 @@ def offers(params: Params) -> Spec:
         (room.offered == spec.past(room.offered)) & ~step.valid,
         when=spec.past(quiet) & ~(room.accept | room.release | room.set_enable),
     )
+    spec.claim(
+        "Where offers are settled, every page that is enabled has one, unless no slot is free.",
+        ~lacking.any() | ((level == 0) & ~out_valid),
+        when=swept & room.settled,
+    )
     spec.claim("The free list never overflows.", spec.inside("free.w_rdy"), when=spec.inside("free.w_en"))
 
     # The free list itself is first in, first out: fifo.py.

@@ -16,6 +16,7 @@ from .encode import find_first
 from .fifo import first_in_first_out
 from .judge import verdicts
 from .lanes import completions
+from .order import order
 from .pages import commands, offers
 from .passes import members
 from .pipelines import ownership
@@ -33,6 +34,7 @@ __all__ = ["PROOFS"]
 _LARGEST = Params(slots=4096, seats=256, lanes=8)
 _FEW_SLOTS = SmallParams(slots=4)
 _LANES = SmallParams(lanes=4)
+_TWO_GROUPS = SmallParams(slots=4, lanes=2)
 
 PROOFS = [
     Proof("judge", partial(verdicts, Params()), Method.LOGIC, fast=True),
@@ -54,6 +56,7 @@ PROOFS = [
     Proof("pipelines", partial(ownership, _LANES), Method.INDUCTION, cover_depth=4, fast=True),
     Proof("passes", partial(members, SmallParams()), Method.INDUCTION, cover_depth=8, fast=True),
     Proof("budget", partial(taking, SmallParams()), Method.INDUCTION, cover_depth=6),
+    Proof("order", partial(order, _TWO_GROUPS), Method.INDUCTION, cover_depth=1, cut=True),
     Proof("seats", partial(choices, SmallParams()), Method.INDUCTION, cover_depth=8),
     *(
         Proof(
