@@ -6,7 +6,7 @@ from cuelight import regmap
 from cuelight.regmap import CommitKind, RetireReason
 
 from .bench import Bench, bench
-from .host import Host, set_lane
+from .host import Host, set_lane, set_tier
 from .lane import Lane
 
 IGNORED = regmap.COUNTERS + regmap.Counters.COMPLETIONS_IGNORED
@@ -247,3 +247,19 @@ async def low_halves_of_any_high_half_skip_zero_and_ffff(it: Bench) -> None:
     await Host(it).join(rows=1)
     for sequence in (0x0041_FFFD, 0x0041_FFFE, 0x0042_0001, 0x0042_0002):
         assert (await lane.serve()).sequence == sequence
+
+
+@bench
+async def decision_cycles_are_saturated(it: Bench) -> None:
+    """A request waits for a seat that its tier's floor keeps, for longer than a dispatch can tell."""
+    host, lane = Host(it), Lane(it)
+    first = await host.join(rows=1)
+    await set_tier(it, 3, regmap.Tier.SEAT_FLOOR, it.params.seats)
+    await host.join(rows=1, tier=3)
+    await lane.serve_pass(finished=1)
+    await it.expect(CommitKind.RETIRE, id=first)
+    await it.run(4200)
+    it.seen()
+    await set_tier(it, 3, regmap.Tier.SEAT_FLOOR, 0)
+    event = await it.expect(CommitKind.DISPATCH)
+    assert event.detail >> 16 & 0xFFF == 0xFFF

@@ -261,3 +261,24 @@ async def a_reset_drops_what_all_lanes_have(it: Bench) -> None:
     assert (await front.head()).sequence == lost[0].sequence + 1
     await leg(front)
     assert (await back.head()).sequence == lost[1].sequence + 1
+
+
+@bench
+async def a_pass_goes_on_by_seat_reports_too(it: Bench) -> None:
+    host = Host(it)
+    for depth in (1, 2):
+        await it.reset()
+        front, back = await pipeline(it, depth=depth)
+        request = await host.join(rows=5)
+        while (head := await front.take()).stage != 2:
+            await front.done(head.sequence)
+            await it.expect(CommitKind.COMPLETE, lane=0, id=head.sequence)
+        await host.done(request)
+        await it.expect(CommitKind.STAGE_DONE, id=request)
+        await it.expect(CommitKind.COMPLETE, lane=0, id=head.sequence, stage=2)
+        await it.expect(CommitKind.DISPATCH, lane=1, stage=1)
+        # The other lane's settings wait too, though it has no dispatch outstanding.
+        await configured(it, 0, regmap.Lane.SEQUENCE, 9, accepted=False)
+        await configured(it, 0, regmap.Lane.DEPTH, 1, accepted=False)
+        assert await leg(back, finished=1) == [1, 3, 4]
+        await it.expect(CommitKind.RETIRE, id=request, stage=RetireReason.FINISHED)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from cuelight import regmap
 from cuelight.regmap import CommitKind, FifoRejectHead, RejectReason
 from cuelight_sim.commands import CANCEL
+from cuelight_sim.situations import situation
 
 from .bench import Bench, bench
+from .crowd import to_the_last
 from .host import Host, set_group, set_lane, set_tier
 from .lane import Lane
 
@@ -256,6 +258,7 @@ async def control_registers_validate(it: Bench) -> None:
         tier + regmap.Tier.MIN_SEATS: ((0, seats, 0), (seats + 1, 1 << 16)),
         tier + regmap.Tier.MIN_ROWS: ((0, 512, 0), (513, 1 << 16)),
         tier + regmap.Tier.KV_FLOOR: ((0, 0xFFFF, 0), (0x1_0000, 1 << 31)),
+        tier + regmap.Tier.SEAT_FLOOR: ((0, seats, 0), (seats + 1, 1 << 16)),
     }
     refusals = 0
     for offset, (good, bad) in settings.items():
@@ -299,3 +302,62 @@ async def settings_of_a_house_wait_until_it_is_empty(it: Bench) -> None:
     for offset, value in changes:
         await it.write32(offset, value)
         await it.expect(CommitKind.CONFIG, id=offset, detail=value)
+
+
+@bench
+async def a_slot_in_use_in_each_state(it: Bench) -> None:
+    host = Host(it)
+    await set_group(it, 0, regmap.Group.SEATS, 1)
+    running, waiting = await host.admit(), await host.admit()
+    await host.done(waiting)
+    seated, queued, parked = [await host.join(rows=1) for _ in range(3)]
+    await host.park(parked)
+    for request in (running, waiting, seated, queued, parked):
+        await host.command(request ^ 1 << 31)
+        await it.expect(CommitKind.REJECT, id=request ^ 1 << 31, stage=RejectReason.SLOT_IN_USE)
+    for request in (running, seated, queued, parked):
+        await host.command(request)
+        await it.expect(CommitKind.REJECT, id=request, stage=RejectReason.REQUEST_RUNNING)
+
+
+@bench
+async def a_command_never_outruns_its_pages_offer(it: Bench) -> None:
+    it.bus.pause = (0,)
+    await it.write32(regmap.CONTROL + regmap.Control.PAGE_ENABLE, 0xFF)
+    await Host(it, page=7).command(1 << 16 | 7)
+    await it.expect(CommitKind.ADMIT, id=1 << 16 | 7, stage=7)
+
+
+@bench
+async def seats_and_rows_are_bounded_by_each_other(it: Bench) -> None:
+    seats = it.params.seats
+    await set_group(it, 0, regmap.Group.SEATS, 4)
+    await set_group(it, 0, regmap.Group.ROWS, 20)
+    for _ in range(2):
+        await it.expect(CommitKind.CONFIG)
+    for register, refused, accepted in (
+        (regmap.Group.SEATS, seats, 4),
+        (regmap.Group.ROWS, 19, seats + 16),
+        (regmap.Group.SEATS, seats + 1, seats),
+        (regmap.Group.ROWS, seats + 15, 256),
+    ):
+        await set_group(it, 0, register, refused)
+        await it.expect(CommitKind.CONFIG_IGNORED, detail=refused)
+        await set_group(it, 0, register, accepted)
+        await it.expect(CommitKind.CONFIG, detail=accepted)
+
+
+@bench
+async def a_lanes_settings_wait_for_a_pass_that_is_formed(it: Bench) -> None:
+    """Though no dispatch of the lane is outstanding any more."""
+    host, lane = Host(it), Lane(it)
+    for _ in range(12):
+        await host.join(rows=1)
+    last = await to_the_last(lane)
+    it.bus.pause = (0,)
+    await lane.done(last.sequence)
+    await it.expect(CommitKind.PLAN)
+    for register, value in ((regmap.Lane.SEQUENCE, 9), (regmap.Lane.DEPTH, 1)):
+        await set_lane(it, 0, register, value)
+        await it.expect(CommitKind.CONFIG_IGNORED, detail=value)
+    assert situation(it.golden.groups[0]) == "forming"

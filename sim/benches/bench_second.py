@@ -6,6 +6,7 @@ from cuelight import regmap
 from cuelight.regmap import CommitKind, RetireReason
 
 from .bench import Bench, bench
+from .crowd import Crowd
 from .details import chunk, plan
 from .host import Host, set_group, set_lane, set_tier
 from .lane import Lane
@@ -270,3 +271,112 @@ async def a_reset_drops_both_passes(it: Bench) -> None:
     assert (await lane.look()).sequence == 0
     await host.join(rows=5)
     assert (await lane.head()).sequence == head.sequence + 1
+
+
+@bench
+async def it_takes_along_all_tiers_above(it: Bench) -> None:
+    host = Host(it)
+    lane, _ = await decoding(it)
+    await host.join(rows=5, tier=MIDDLE)
+    await it.expect(CommitKind.FORM, stage=1, detail=5)
+    later = [await host.join(rows=5, tier=tier) for tier in (MIDDLE, VIP)]
+    await lane.serve()
+    await served(lane, 7)
+    await lane.serve()
+    await it.expect(CommitKind.PLAN, stage=1, detail=plan(0))
+    await it.expect(CommitKind.CHUNK, id=later[1])
+    await it.expect(CommitKind.CHUNK, id=later[0])
+
+
+@bench
+async def one_who_is_parked_gets_none(it: Bench) -> None:
+    host = Host(it)
+    lane, _ = await decoding(it)
+    vip = await host.join(rows=300, tier=VIP)
+    await it.expect(CommitKind.FORM, stage=1, detail=256)
+    await host.park(vip)
+    await lane.serve()
+    await served(lane, 6)
+    await it.expect(CommitKind.PARKED, stage=1, detail=0)
+    await lane.serve()
+    assert await planned(it) == []
+    await host.credit(vip)
+    await it.expect(CommitKind.CREDIT, id=vip, stage=2)
+    await it.expect(CommitKind.PLAN, stage=1)
+
+
+async def both_outstanding(it: Bench) -> tuple[Lane, list[int], int]:
+    """Two dispatches are outstanding: the last of a second pass, then that of pass 0; their sequences."""
+    host, lane = Host(it), Lane(it)
+    await host.join(rows=1, tier=LOW)
+    await lane.serve_pass()
+    for _ in range(3):
+        await lane.serve()
+    vip = await host.join(rows=5, tier=VIP)
+    await it.expect(CommitKind.FORM, stage=1, detail=5)
+    while (head := await lane.head()).buffer >> 1 != 1 or not head.last:
+        await lane.serve()
+    heads = await lane.take(), await lane.take()
+    assert [(head.buffer >> 1, head.last) for head in heads] == [(1, 1), (0, 1)]
+    return lane, [head.sequence for head in heads], vip
+
+
+@bench
+async def its_loop_point_comes_first(it: Bench) -> None:
+    crowd = Crowd(it)
+    await crowd.gather()
+    lane, sequences, _ = await both_outstanding(it)
+    await crowd.hold()
+    for sequence in sequences:
+        await lane.done(sequence)
+    await it.settle()
+    assert crowd.holds
+    for k in (1, 0):
+        await it.expect(CommitKind.LOOP_POINT, lane=0, stage=k)
+
+
+@bench
+async def a_seat_is_reported_for_the_oldest_dispatch_only(it: Bench) -> None:
+    _, sequences, vip = await both_outstanding(it)
+    low = next(request.id for request in it.golden.groups[0].seated.values() if request.tier == LOW)
+    host = Host(it)
+    await host.done(low)
+    await it.expect(CommitKind.STAGE_DONE_IGNORED, id=low)
+    await host.done(vip)
+    await it.expect(CommitKind.STAGE_DONE, id=vip)
+    await it.expect(CommitKind.COMPLETE, id=sequences[0])
+    await host.done(low)
+    await it.expect(CommitKind.STAGE_DONE, id=low)
+    await it.expect(CommitKind.COMPLETE, id=sequences[1])
+
+
+@bench
+async def a_tier_below_its_minimum_takes_a_seat_past_its_own_floor(it: Bench) -> None:
+    host = Host(it)
+    await set_group(it, 0, SEATS, 2)
+    lane, requests = await decoding(it, count=2)
+    await set_tier(it, VIP, regmap.Tier.SEAT_FLOOR, 1)
+    await set_tier(it, VIP, regmap.Tier.MIN_SEATS, 1)
+    vip = await host.join(rows=5, tier=VIP)
+    await lane.serve_pass()
+    await it.expect(CommitKind.PAUSE, id=requests[0], stage=0, detail=LOW)
+    await it.expect(CommitKind.SEAT, id=vip, stage=0, detail=VIP)
+
+
+@bench
+async def one_leaves_or_parks_in_the_very_cycle_between_two_dispatches(it: Bench) -> None:
+    host = Host(it)
+    for cycles in range(16):
+        await it.reset()
+        lane, _ = await decoding(it)
+        waits = [await host.join(rows=5, tier=LOW) for _ in range(2)]
+        it.bus.pause = (0,)
+        for act, kind, request in (
+            (host.cancel, CommitKind.RETIRE, waits[0]),
+            (host.park, CommitKind.PARKED, waits[1]),
+        ):
+            head = await lane.take()
+            await act(request)
+            await it.run(cycles)
+            await lane.done(head.sequence)
+            await it.expect(kind)

@@ -33,9 +33,9 @@ _FLAGS = {
         "--no-public-flat-rw",
         "--no-timing",
         "--output-split",
-        "0",
+        "20000",
         "--output-split-cfuncs",
-        "0",
+        "5000",
         "-Wno-fatal",
         "-Wno-lint",
         "-Wno-ALWNEVER",
@@ -43,7 +43,7 @@ _FLAGS = {
     ),
 }
 # The wheel was configured where no compiler could be tried, so it does not know how one takes precompiled headers.
-_MAKE_FLAGS = " -- CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O1 OPT_GLOBAL=-O1"
+_MAKE_FLAGS = f" -j{os.cpu_count()} -- CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O1 OPT_GLOBAL=-O1"
 _LOCK_TIMEOUT_S = 600.0
 
 

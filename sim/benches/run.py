@@ -19,29 +19,36 @@ from .lines import Branch, count_lines
 __all__ = ["BENCHES", "SMALL", "Result", "run"]
 
 SMALL = Params(slots=64, seats=16, lanes=2, stages=8)
-DEEP = Params(slots=64, seats=16, lanes=1, stages=128)
+DEEP = Params(slots=64, seats=32, lanes=1, stages=128)
+WIDE = Params(slots=64, seats=16, lanes=8, stages=32)
 # For each simulation; benches have timeouts in simulated time.
 os.environ.setdefault("SIM_CMD_PREFIX", "timeout 1800")
 
 BENCHES: dict[str, Params] = {
+    "lanes": WIDE,
     "random": SMALL,
+    "lives": SMALL,
     "cancel": SMALL,
+    "moves": SMALL,
     "resets": SMALL,
     "rejects": SMALL,
+    "second": SMALL,
     "registers": SMALL,
-    "bytes": SMALL,
     "completions": SMALL,
+    "bytes": SMALL,
+    "situations": SMALL,
     "pages": SMALL,
+    "pipeline": SMALL,
     "trace": SMALL,
     "automatic": SMALL,
     "stages": DEEP,
     "stalls": SMALL,
     "manual": SMALL,
-    "pops": SMALL,
     "pictures": SMALL,
+    "chunks": SMALL,
+    "entries": DEEP,
+    "pops": SMALL,
     "policy": SMALL,
-    "second": SMALL,
-    "pipeline": SMALL,
 }
 """Modules of this package, without `bench_`, and the sizes they run with; the longest first."""
 
@@ -59,7 +66,7 @@ class Result:
     cycles
         Clock cycles of all that passed.
     coverage
-        How often each goal of `cuelight_sim.coverage` was reached.
+        How often each bin of `cuelight_sim.coverage` was reached.
     lines
         How often each branch of the Verilog was taken, where that was counted.
     """

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from amaranth.hdl import Array, Cat, Mux, Signal, Value
 
 from cuelight_rtl.hand import Job, RequestKind, Step
 from cuelight_rtl.queue import ListOp
+from cuelight_rtl.seats import Seats
 from cuelight_rtl.slots import Life, Owner
 
 from .budget import Taking
@@ -227,7 +230,7 @@ def summaries(core: CoreState) -> None:
     """Summaries of the seats are registered; where the next step is chosen they are right."""
     spec, hand = core.spec, core.hand
     everyone = (1 << core.params.seats) - 1
-    for name, sentence, bitmap in (
+    table: list[tuple[str, str, Callable[[Seats], Value]]] = [
         ("leaving", "who leaves", lambda s: s.seated & Mux(s.resetting, everyone, (s.marked | s.finished) & ~s.busy)),
         ("parking", "who parks", lambda s: s.seated & s.parking & ~s.busy),
         (
@@ -237,7 +240,8 @@ def summaries(core: CoreState) -> None:
         ),
         ("victim", "who is paused", lambda s: s.seated & ~s.busy),
         ("free", "which seat is given", lambda s: ~s.seated),
-    ):
+    ]
+    for name, sentence, bitmap in table:
         here = [
             core.at["STEP"] & (hand.group == group) & getattr(seats, f"{name}_any")
             for group, seats in enumerate(hand.seats)
@@ -258,11 +262,12 @@ def summaries(core: CoreState) -> None:
                     for group, seats in enumerate(hand.seats)
                 ],
             )
-    for name, who in (
+    sits: list[tuple[str, Callable[[Seats], Value]]] = [
         ("prompts", lambda s: s.listed),
         ("urgent", lambda s: s.listed),
         ("decoders", lambda s: s.decoding),
-    ):
+    ]
+    for name, who in sits:
         spec.lemma(
             f"Where the next step is chosen, somebody sits if {name} are seen.",
             [who(seats).any() for seats in hand.seats],

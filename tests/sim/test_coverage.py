@@ -70,5 +70,5 @@ def test_half_a_command_counts_for_nothing_until_it_is_whole() -> None:
 
 def test_a_run_that_comes_to_what_is_proven_unreachable_is_an_error() -> None:
     _, coverage = watched()
-    with pytest.raises(ValueError, match="see why the proof core_steps says it can't be"):
+    with pytest.raises(ValueError, match="see why the proof order says it can't be"):
         coverage.before(Event(CommitKind.GROUP_READY, lane=0))

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import pytest
 
-from benches.run import BENCHES, SMALL
+from benches.run import BENCHES
 from cuelight_formal.proofs import PROOFS
-from cuelight_sim.goals import goals
+from cuelight_sim.coverage.model import FAMILIES
 
 ROOT = Path(__file__).parents[2]
 FEATURES = (
@@ -72,7 +72,7 @@ PLAN = read_plan()
 KNOWN = {
     "benches": {f"{module} {script}" for module in BENCHES for script in scripts(module)},
     "proofs": {proof.name for proof in PROOFS},
-    "bins": set(goals(SMALL)),
+    "bins": {name for family in FAMILIES for name in family.reachable()},
 }
 
 

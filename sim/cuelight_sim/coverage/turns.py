@@ -35,7 +35,7 @@ class Turns(Family):
     title = "a group's steps in each of its situations"
     bins = tuple(f"{kind.name}: {situation}" for kind in _LEGAL for situation in SITUATIONS)
     unreachable: ClassVar[Mapping[str, str]] = {
-        f"{kind.name}: {situation}": "core_steps"
+        f"{kind.name}: {situation}": "order"
         for kind, legal in _LEGAL.items()
         for situation in SITUATIONS
         if situation not in legal
