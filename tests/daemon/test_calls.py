@@ -52,7 +52,7 @@ def cut(draw: st.DrawFn, text: str) -> list[str]:
     return [text[start:end] for start, end in itertools.pairwise(borders)]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data(), parts=st.lists(TEXTS | st.lists(CALLS, min_size=1, max_size=2), max_size=4))
 def test_calls_come_out_of_any_pieces_as_they_went_in(data: st.DataObject, parts: list[Any]) -> None:
     indent, ascii_only = data.draw(st.sampled_from([None, 1])), data.draw(st.booleans())

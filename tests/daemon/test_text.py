@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cuelight.daemon.text import Passage, TextAssembler
@@ -59,6 +59,7 @@ def answers(draw: st.DrawFn) -> tuple[list[bytes], list[str]]:
     return spelled, stop
 
 
+@settings(deadline=None)
 @given(answers(), st.lists(st.integers(1, 4), max_size=4))
 def test_any_split_gives_the_text_in_front_of_the_first_stop_string(
     answer: tuple[list[bytes], list[str]], sizes: list[int]
@@ -79,6 +80,7 @@ def test_any_split_gives_the_text_in_front_of_the_first_stop_string(
     assert [(one.token.token, one.offset) for one in placed] == [(index, starts[index]) for index in kept]
 
 
+@settings(deadline=None)
 @given(answers())
 def test_only_what_may_become_a_stop_string_is_held_back(answer: tuple[list[bytes], list[str]]) -> None:
     spelled, stop = answer

@@ -92,7 +92,7 @@ def nested(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[s
     return objects | arrays | st.lists(inner, min_size=1, max_size=3).map(lambda any_of: {"anyOf": any_of})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(schema=st.recursive(SCALARS, nested, max_leaves=6), seed=st.integers(0, 1000))
 def test_whatever_a_schema_lets_through_is_valid(
     grammars: Grammars, tokenizer: Tokenizer, schema: dict[str, Any], seed: int
@@ -112,9 +112,9 @@ def test_random_texts_end_often_enough_to_mean_something(grammars: Grammars, tok
         "required": ["name", "tags"],
         "additionalProperties": False,
     }
-    texts = [write(grammars.json_schema(schema), tokenizer, seed) for seed in range(10)]
+    texts = [write(grammars.json_schema(schema), tokenizer, seed) for seed in range(8)]
     ended = [text for text in texts if text is not None]
-    assert len(ended) > 5
+    assert len(ended) > 4
     assert len(set(ended)) > 3
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import tokenizers
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, decoders, models
 
@@ -30,6 +30,7 @@ def smollm(smollm_directory: Path) -> Tokenizer:
     return Tokenizer(smollm_directory)
 
 
+@settings(max_examples=50, deadline=None)
 @given(ids=st.lists(st.integers(0, 49151), max_size=40))
 def test_byte_level_tokens_add_up_to_what_the_package_decodes(smollm: Tokenizer, ids: list[int]) -> None:
     spelled = b"".join(map(smollm.spelling.text, ids))
@@ -38,6 +39,7 @@ def test_byte_level_tokens_add_up_to_what_the_package_decodes(smollm: Tokenizer,
     assert written.decode("utf-8", "replace") == smollm.decode(ids, special=True)
 
 
+@settings(max_examples=50, deadline=None)
 @given(text=st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_text_comes_back_through_the_detokenizer(smollm: Tokenizer, text: str) -> None:
     detokenizer = smollm.detokenizer()

@@ -1,6 +1,6 @@
 from collections.abc import Sequence
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cuelight.detokenize import Detokenizer
@@ -25,6 +25,7 @@ def test_bytes_that_are_no_text_do_not_stop_what_follows() -> None:
     assert pieces == ["a", "", "", "\ufffdb", "\ufffd", "", "", "\ufffd"]
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=40))
 def test_pieces_add_up_to_the_text(data: bytes) -> None:
     assert "".join(pieces_of(data)) == data.decode("utf-8", errors="replace")

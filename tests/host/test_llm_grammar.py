@@ -62,10 +62,10 @@ def begin(llm: LLM, turn: int, **settings: Any) -> Stream:
 
 
 def test_many_answers_at_once_are_valid_and_each_is_what_it_is_alone(llm: LLM) -> None:
-    together = [begin(llm, turn, tier=turn % 4) for turn in range(8)]
+    together = [begin(llm, turn, tier=turn % 4) for turn in range(6)]
     free = [llm.generate("abc", 60, temperature=1.0, seed=turn) for turn in range(4)]
     values = [check(stream) for stream in together]
-    assert len({json.dumps(value) for value in values}) > 4
+    assert len({json.dumps(value) for value in values}) > 3
     for turn, stream in enumerate(free):
         stream.text(WAIT_S)
         assert_identical(stream, llm.generate("abc", 60, temperature=1.0, seed=turn))
