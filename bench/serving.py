@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from cuelight import LLM
+from cuelight.daemon.logs import write_json_lines
 from cuelight.daemon.serve import Daemon, listen
 from cuelight.daemon.service import Service
 from cuelight.daemon.settings import load_settings
@@ -152,11 +153,15 @@ def main() -> None:
     parser.add_argument("--model", required=True)
     options = parser.parse_args()
     settings = load_settings(None, port=0)
-    with open_lane(options.lane, options.model) as llm, listen(settings.server) as listener:
+    with contextlib.ExitStack() as stack:
+        llm = stack.enter_context(open_lane(options.lane, options.model))
+        listener = stack.enter_context(listen(settings.server))
         host, port = listener.getsockname()[:2]
         daemon = Daemon(Service(llm, options.model, lambda: settings), listener)
         told = Told(llm)
         told.watch_collector()
+        # As `cuelight serve` logs, but where nobody reads it.
+        write_json_lines(stack.enter_context(open(os.devnull, "w")), settings.log.level)
         print(json.dumps({"host": host, "port": port}), flush=True)
         threading.Thread(target=_answer, args=(told, daemon), daemon=True).start()
         daemon.run()

@@ -6,7 +6,6 @@ import abc
 import asyncio
 import contextlib
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pydantic_core import to_json
@@ -16,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from cuelight.daemon.admission import Late
 from cuelight.daemon.failures import describe, error_body, refuse
 from cuelight.daemon.generation import Generation, Gone, Piece
-from cuelight.daemon.logs import about_request
+from cuelight.daemon.logs import about_request, draw_id
 from cuelight.daemon.schema.sampling import Sampling
 from cuelight.daemon.schema.usage import Usage, count_usage
 from cuelight.errors import CuelightError
@@ -47,7 +46,7 @@ class Answer(abc.ABC):
     def __init__(self, prefix: str, question: Sampling, generation: Generation) -> None:
         self.generation = generation
         self.with_usage = question.stream_options is not None and question.stream_options.include_usage
-        self._id = f"{prefix}-{uuid.uuid4().hex}"
+        self._id = f"{prefix}-{draw_id()}"
         self._created = int(time.time())
 
     @abc.abstractmethod

@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from typing import cast
@@ -27,6 +28,7 @@ __all__ = ["Daemon", "listen"]
 _BACKLOG = 1024
 _SEND_BYTES = 128 << 10
 _LAST_WORDS_S = 5
+_SWITCH_S = 0.0005
 _log = logging.getLogger(__name__)
 
 
@@ -83,6 +85,8 @@ class Daemon:
                 access_log=False,
                 log_config=None,
                 server_header=False,
+                # Nothing here depends on where a client is, and anybody can claim it.
+                proxy_headers=False,
                 # The service ends by itself what is under way for too long; this is for what does not end then.
                 timeout_graceful_shutdown=int(service.settings.server.drain_s) + _LAST_WORDS_S,
             ),
@@ -142,6 +146,8 @@ class _Server(uvicorn.Server):
         # What is there stays; the collector need not look at it again, which would stop everything for a while.
         gc.collect()
         gc.freeze()
+        # Who brings a VIP onto the device gives the interpreter away at each register access.
+        sys.setswitchinterval(_SWITCH_S)
         _log.info("Serving %s.", self._what)
 
     @contextlib.contextmanager

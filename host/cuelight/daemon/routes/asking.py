@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import random
 import time
 from collections.abc import Awaitable, Callable
 
@@ -75,7 +75,7 @@ async def choose_order(
         filters=question.filters,
         n=n,
         temperature=question.temperature,
-        seed=secrets.randbits(64) if question.seed is None else question.seed % (1 << 64),
+        seed=random.getrandbits(64) if question.seed is None else question.seed % (1 << 64),
         stop=question.stops,
         top_logprobs=top_logprobs,
         asked_ns=asked_ns,
