@@ -25,7 +25,7 @@ def completions(params: Params) -> Spec:
     home = [Signal(range(max(params.lanes, 2)), name=f"home_{each}") for each in rooms]
     members = [Signal(params.seats, name=f"members_{each}") for each in rooms]
 
-    # What the bus promises: one write at a time, none in the cycle in which a member is reported, nor in the next one.
+    # What the bus promises: one write at a time, and none in the cycle of a member's report and in the one after.
     writing, written = spec.any("writing", 3), spec.any("written", 2)
     reports, group, seat = spec.any("reports", 1), spec.any("group", 3), spec.any("seat", params.seat_bits)
     spec.assume(~(reports | spec.past(reports)) | (written == 0))

@@ -16,6 +16,7 @@ from .driver import Driver
 from .golden import Golden
 from .lockstep import Device, Lockstep, Operation, shrink
 from .loop_waits import LoopWaits
+from .seat_waits import SeatWaits
 from .shares import Shares
 from .steps import Divergence
 from .waits import Waits
@@ -34,7 +35,8 @@ def fresh_lockstep(params: Params, nonce: int = 1) -> Lockstep:
 def watched(device: Device, params: Params, nonce: int) -> Lockstep:
     """A device just after reset beside its golden model, and all that is promised of the RTL watched."""
     golden = Golden(params, nonce, NS_PER_CYCLE)
-    return Lockstep(device, golden, (Watch(golden), Shares(golden), Waits(golden), LoopWaits(golden)))
+    observers = (Watch(golden), Shares(golden), Waits(golden), LoopWaits(golden), SeatWaits(golden))
+    return Lockstep(device, golden, observers)
 
 
 def run_random(

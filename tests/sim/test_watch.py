@@ -8,8 +8,9 @@ from cuelight import regmap
 from cuelight.regmap import CommitKind, PageSchedAttr
 from cuelight_rtl.model import Commit
 from cuelight_rtl.params import Params
-from cuelight_sim import loop_waits, waits
+from cuelight_sim import loop_waits, seat_waits, waits
 from cuelight_sim.golden import Golden
+from cuelight_sim.seat_waits import SeatWaits
 from cuelight_sim.shares import Shares
 from cuelight_sim.slots import Request
 from cuelight_sim.steps import Divergence
@@ -110,6 +111,19 @@ def test_a_tier_must_get_its_rows(tier: int, minimum: int, least: int) -> None:
         shares.observe(Commit(0, 0, CommitKind.FORM, 0, 0, 1, 0))
 
 
+def test_a_queued_request_must_not_be_overtaken() -> None:
+    golden = Golden(SMALL)
+    group, waits_of_seats = golden.groups[0], SeatWaits(golden)
+    for slot in range(2):
+        request = Request(slot, 0, LOW, 0, 0, 0, rows_left=8)
+        golden.slots.request[slot] = request
+        group.queues[LOW].append(request)
+        waits_of_seats.observe(Commit(0, 0, CommitKind.ADMIT, 0, 8 | LOW << 4, slot, 0))
+    group.seated[0] = group.queues[LOW].pop()
+    with pytest.raises(Divergence, match="request 0x0 of group 0 waits while 1 others get seats, 0 at most may"):
+        waits_of_seats.observe(Commit(0, 0, CommitKind.SEAT, 0, 0, 1, LOW))
+
+
 def run_two_passes() -> None:
     host = Host(SMALL)
     for rows in (300, 8):
@@ -126,13 +140,15 @@ def run_two_passes() -> None:
         ("waits.STEP", 1, "[A-Z_]+ took [0-9]+ cycles"),
         ("waits.DISPATCH", 0, "the dispatch of lane 0 took 1 cycles, 0 at most"),
         ("loop_waits.LOOP", -20, "the next pass of group 0 was formed after"),
+        ("seat_waits.LEFT", -1, "a seat of group 0 stays free for a request that waits, 0 steps long"),
     ],
 )
 def test_a_wait_beyond_its_limit_is_noticed(
     monkeypatch: pytest.MonkeyPatch, name: str, cycles: int, complaint: str
 ) -> None:
     module, _, limit = name.partition(".")
-    monkeypatch.setattr({"waits": waits, "loop_waits": loop_waits}[module], limit, cycles)
+    modules = {"waits": waits, "loop_waits": loop_waits, "seat_waits": seat_waits}
+    monkeypatch.setattr(modules[module], limit, cycles)
     with pytest.raises(Divergence, match=complaint):
         run_two_passes()
 
