@@ -116,7 +116,7 @@ def taking(params: Params) -> Spec:
             for bit in shifts
         ).all(),
     )
-    spec.claim("An empty pass always takes a chunk.", grain >= 8, when=room.empty)
+    spec.claim("An empty pass always takes a chunk.", (grain >= 8) & room.rows_at_hand, when=room.empty)
     spec.claim(
         "The cost that is left never wraps: it falls only, until the next PLAN.",
         cost <= spec.past(cost),
@@ -161,7 +161,7 @@ def assume_proven(spec: Spec, room: Budget, now: Taking) -> None:
     """What is proven of the budget, for proofs of other rooms."""
     grain = room.grain
     spec.assume(((grain & (grain - 1)) == 0) & ((grain >= 8) | (grain == 0)))
-    spec.assume(~room.empty | (grain >= 8))
+    spec.assume(~room.empty | ((grain >= 8) & room.rows_at_hand))
     spec.assume(~now.forming | (room.may_bind == (now.bound < now.unbound)))
     spec.assume(~now.forming | (now.decoding + now.chunks <= now.limit))
     fits = (grain + now.decoding + now.chunks <= now.limit) | (room.empty & (grain == 8))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Array, Cat, Mux, Signal, Value
 
 from cuelight_rtl.hand import Job
+from cuelight_rtl.params import TIERS
 
 from .budget import Taking
 from .core import CoreState
@@ -22,6 +23,7 @@ def pass_claims(core: CoreState, forming: list[Signal], taking: Taking, walking:
                 for walks, pass_, at in zip(walking, core.hand.passes, core.looping, strict=True)
             ],
         )
+        candidates(core, taking)
         members(core, forming, taking)
         entries(core, forming)
         rows(core, forming, taking)
@@ -52,6 +54,24 @@ def jobs(core: CoreState, forming: list[Signal], taking: Taking) -> None:
         when=[core.of_group("resetting", core.groups_of[r]) for r in rooms],
     )
     spec.lemma("Nor has it a job.", hand.job == Job.NONE, when=core.of_group("resetting", hand.group))
+
+
+def candidates(core: CoreState, taking: Taking) -> None:
+    """Why every plan becomes a pass."""
+    spec, hand = core.spec, core.hand
+    group, lists, lanes = hand.group, hand.lists, core.params.lanes
+    unbound = [
+        (
+            seats.decoding & ~seats.bound & ~seats.parked & seats.shares.replicate(core.params.seats // seats._longest)
+        ).any()
+        for seats in hand.seats
+    ]
+    filled = lists.filled[lanes * TIERS : 2 * lanes * TIERS].word_select(group, TIERS)
+    spec.lemma(
+        "While a pass that is formed has nobody, somebody can come along.",
+        ((taking.bound < taking.unbound) & Array(unbound)[group]) | (filled & hand.on_turn).any(),
+        when=(hand.job == Job.FORM) & Array(pass_.empty for pass_ in hand.passes)[hand.room],
+    )
 
 
 def members(core: CoreState, forming: list[Signal], taking: Taking) -> None:

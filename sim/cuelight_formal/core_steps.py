@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from amaranth.hdl import Array, Cat, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Mux, Signal, Value
 
 from cuelight_rtl.hand import Job, RequestKind, Step
+from cuelight_rtl.params import TIERS
 from cuelight_rtl.queue import ListOp
 from cuelight_rtl.seats import Seats
 from cuelight_rtl.slots import Life, Owner
@@ -253,29 +254,39 @@ def summaries(core: CoreState) -> None:
             [bitmap(seats).bit_select(getattr(seats, f"{name}_seat"), 1) for seats in hand.seats],
             when=here,
         )
-        if name in ("leaving", "parking"):
+        if name in ("leaving", "parking", "unbound"):
+            chosen = hand.job == Job.FORM if name == "unbound" else Const(1)
             spec.lemma(
                 f"And that there is one: {sentence} is never missed.",
                 [getattr(seats, f"{name}_any") for seats in hand.seats],
                 when=[
-                    core.at["STEP"] & (hand.group == group) & bitmap(seats).any()
+                    core.at["STEP"] & (hand.group == group) & bitmap(seats).any() & chosen
                     for group, seats in enumerate(hand.seats)
                 ],
             )
-    sits: list[tuple[str, Callable[[Seats], Value]]] = [
-        ("prompts", lambda s: s.listed),
-        ("urgent", lambda s: s.listed),
-        ("decoders", lambda s: s.decoding),
-    ]
-    for name, who in sits:
-        spec.lemma(
-            f"Where the next step is chosen, somebody sits if {name} are seen.",
-            [who(seats).any() for seats in hand.seats],
-            when=[
-                core.at["STEP"] & (hand.job == Job.NONE) & getattr(seats, name).any()
-                for group, seats in enumerate(hand.seats)
-            ],
-        )
+    begins = core.at["STEP"] & (hand.job == Job.NONE)
+    spec.lemma(
+        "Where the next pass is chosen, somebody is listed if prompts are seen.",
+        [seats.listed.any() for seats in hand.seats],
+        when=[begins & seats.prompts for seats in hand.seats],
+    )
+    spec.lemma(
+        "Somebody above is listed if that is urgent.",
+        [
+            Cat(
+                seats.above[tier] & (seats.listed & spec.inside(f"seats_{group}.tier_{tier}")).any()
+                for tier in range(TIERS)
+            ).any()
+            for group, seats in enumerate(hand.seats)
+        ],
+        when=[begins & seats.urgent for seats in hand.seats],
+    )
+    shares = [(seats, share) for seats in hand.seats for share in range(seats._longest)]
+    spec.lemma(
+        "Somebody decodes, is not parked, and is in no pass, if decoders are seen.",
+        [(seats.decoding & ~seats.parked & ~seats.busy)[share :: seats._longest].any() for seats, share in shares],
+        when=[begins & seats.decoders[share] for seats, share in shares],
+    )
     matches = [
         spec.inside(f"seats_{group}.below_limit") == Cat(seats.limit > seat for seat in core.chairs)
         for group, seats in enumerate(hand.seats)

@@ -34,6 +34,7 @@ def promised(spec: Spec, room: Pass, suffix: str = "") -> Signal:
         ~room.full & ~view.members.bit_select(room.chunk.seat, 1),
         when=room.add,
     )
+    spec.promise("Every plan becomes a pass: at FORM it has rows.", view.rows.any(), when=room.form)
     spec.promise("Only a chunk, which has rows, is the last.", room.chunk.rows != 0, when=room.add & room.chunk.last)
     spec.promise("A pass has 512 rows at most.", view.rows + room.chunk.rows <= 512, when=room.add)
     spec.promise("A loop point is of a pass alive.", room.alive & ~looping, when=room.loop)
@@ -68,7 +69,7 @@ def members(params: Params) -> Spec:
     with m.If(mine):
         m.d.sync += [decode.eq(decode | decodes), prompt.eq(prompt | ~decodes), sampled.eq(room.chunk.last)]
     with m.If(room.form):
-        m.d.sync += [alive.eq((decode_rows != 0) | (chunk_rows != 0))]
+        m.d.sync += [alive.eq(1)]
     with m.If(room.finish & room.finish_seats.bit_select(seat, 1)):
         m.d.sync += finished.eq(1)
     with m.If(room.loop):
@@ -82,7 +83,7 @@ def members(params: Params) -> Spec:
     member = decode | prompt
     spec.claim("Members are the seats of the decode bitmap and of the entries.", bit(view.members) == member)
     spec.claim("The decode bitmap is PLAN's, and the seats that entries bind.", bit(room.decode) == decode)
-    spec.claim("A pass is alive from FORM on, if it has a row, to the end of its loop point.", room.alive == alive)
+    spec.claim("A pass is alive from FORM to the end of its loop point.", room.alive == alive)
     spec.claim(
         "Its members are busy while it is alive, up to its loop point.", bit(room.busy) == (alive & ~looping & member)
     )
@@ -121,6 +122,7 @@ def members(params: Params) -> Spec:
     spec.claim(
         "Each PLAN turns the record buffer over.", view.turned != spec.past(view.turned), when=spec.past(room.plan)
     )
+    spec.claim("A pass alive has rows.", view.rows != 0, when=alive)
     spec.lemma("The pass loops as the ghost does.", (spec.inside("looping") == looping) & (alive | ~looping))
     spec.lemma("Who has sampled is kept.", bit(spec.inside("sampled")) == (decode | sampled))
     spec.lemma("So is who was reported finished.", bit(spec.inside("finished")) == (finished & member))

@@ -216,7 +216,7 @@ class Proof:
         reached = self._look(folder) if self.stories is None else dict(enumerate(self.stories()))
         seconds = time.monotonic() - started
         firsts = [reached.get(index, -1) for index in range(len(whole.claims))]
-        verdicts = []
+        verdicts: list[Verdict] = []
         for claim, first in zip(whole.claims, firsts, strict=True):
             if first < 0:
                 verdicts.append(Verdict.VACUOUS)
@@ -241,7 +241,7 @@ class Proof:
             raise ProofError(
                 f"yowasp-sby could not prove {self.name}; read {folder}/proof_prove/logfile.txt to see why."
             )
-        verdicts = {}
+        verdicts: dict[str, Verdict] = {}
         for index, claim in enumerate(part.claims):
             failed = Verdict.OPEN if index in unproven else Verdict.UNPROVEN
             failed = Verdict.FALSE if index in false else failed

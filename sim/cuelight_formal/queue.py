@@ -47,7 +47,7 @@ def promised(
     joins = (op == ListOp.PUSH) | (op == ListOp.PUSH_FRONT)
     leaves = (op == ListOp.UNLINK) | (op == ListOp.MOVE)
     # Links are read for two cycles before anything is done, and the sweep takes longer.
-    begun = spec.past(Const(1), 2)
+    begun = spec.past(~spec.first())
     spec.promise("Links are read before anything is done with lists.", begun, when=op != ListOp.NONE)
     spec.promise(
         "Only lists that there are take part.",
@@ -176,11 +176,11 @@ def lists(params: Params) -> Spec:
             shown == spec.past(then),
             when=begun,
         )
-        spec.lemma(f"The RAM of {name} links was read a cycle ago.", read == then, when=spec.past(Const(1)))
+        spec.lemma(f"The RAM of {name} links was read a cycle ago.", read == then, when=~spec.first())
         spec.lemma(
             f"What was read of {name} links stands until an operation.",
             kept[asked] == read,
-            when=spec.past(Const(1)) & ~op_before.any(),
+            when=~spec.first() & ~op_before.any(),
         )
         spec.lemma(
             f"What is shown of {name} links stands until an operation.",

@@ -108,7 +108,7 @@ def choices(params: Params) -> Spec:
     )
     spec.claim("No more seats are taken than there are.", room.seated_count <= params.seats)
 
-    before = {name: spec.past(getattr(room, name)) for name in ("seated", "busy", "marked", "parked", "bound")}
+    before = {name: spec.past(getattr(room, name)) for name in ("seated", "busy", "parked", "bound")}
 
     def was(name: str, seat: Value) -> Value:
         return before[name].bit_select(seat, 1)
@@ -140,11 +140,8 @@ def choices(params: Params) -> Spec:
         when=room.leaving_any,
     )
     spec.claim(
-        "A seat that an entry is to bind decodes unbound, and is neither parked nor marked.",
-        was("seated", room.unbound_seat)
-        & ~was("parked", room.unbound_seat)
-        & ~was("marked", room.unbound_seat)
-        & ~was("bound", room.unbound_seat),
+        "A seat that an entry is to bind decodes unbound, and is not parked.",
+        was("seated", room.unbound_seat) & ~was("parked", room.unbound_seat) & ~was("bound", room.unbound_seat),
         when=room.unbound_any,
     )
     minimums, floors, waiting = (

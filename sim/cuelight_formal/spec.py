@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from amaranth.asserts import AnyConst, AnySeq
+from amaranth.asserts import AnyConst, AnySeq, Initial
 from amaranth.back import rtlil
 from amaranth.hdl import (
     Assert,
@@ -192,6 +192,10 @@ class Spec:
         value = Signal(width, name=name)
         self.m.d.comb += value.eq(AnySeq(width))
         return value
+
+    def first(self) -> Value:
+        """Whether this is the first cycle."""
+        return ~self.past(Const(1)) if self._played else Initial()
 
     def past(self, value: ValueLike, cycles: int = 1) -> Value:
         """``value`` of some cycles ago; zero before the first."""
