@@ -160,8 +160,9 @@ def main() -> None:
         daemon = Daemon(Service(llm, options.model, lambda: settings), listener)
         told = Told(llm)
         told.watch_collector()
-        # As `cuelight serve` logs, but where nobody reads it.
+        # As `cuelight serve` logs, but only what is wrong is to be read.
         write_json_lines(stack.enter_context(open(os.devnull, "w")), settings.log.level)
+        write_json_lines(sys.stderr, settings.log.level).setLevel("WARNING")
         print(json.dumps({"host": host, "port": port}), flush=True)
         threading.Thread(target=_answer, args=(told, daemon), daemon=True).start()
         daemon.run()
