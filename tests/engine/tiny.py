@@ -97,7 +97,7 @@ def write_gguf(path: Path, seed: int = 0, **fields: Any) -> None:
         "tokenizer.ggml.merges": ["a b"],
         "tokenizer.ggml.eos_token_id": 2,
     } | fields
-    texts = metadata["tokenizer.ggml.tokens"]
+    texts = metadata["tokenizer.ggml.tokens"] or texts
     family = str(metadata.pop("general.architecture", "llama"))
     writer = gguf.GGUFWriter(path, family)
     for plain_key, value in metadata.items():
