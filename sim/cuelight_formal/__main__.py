@@ -59,7 +59,7 @@ def _table(proof: Proof, result: Result) -> Table:
     table.add_column("verdict")
     for claim, verdict, reached in zip(result.claims, result.verdicts, result.reached, strict=True):
         style = "green" if verdict.good else "red"
-        table.add_row(claim.sentence, claim.kind, str(reached), f"[{style}]{verdict.value}[/]")
+        table.add_row(claim.sentence, claim.kind, str(reached) if reached >= 0 else "", f"[{style}]{verdict.value}[/]")
     return table
 
 

@@ -34,10 +34,10 @@ cover: mode cover
 cover: depth {cover_depth}
 cover: vcd off
 timeout {timeout_s}
-skip_prep on
+skip_prep on{skip}
 
 [engines]
-smtbmc --stbv z3 tactic.default_tactic=qfbv -- --noincr
+smtbmc{presat} --stbv z3 tactic.default_tactic=qfbv -- --noincr
 
 [script]
 read_rtlil top.il
@@ -55,11 +55,21 @@ opt_clean
 check
 setundef -undriven -anyseq
 opt_expr
-opt_clean
+{clean}
 
 [files]
 top.il
 """
+
+
+# Takes out what never moves from where a run begins.
+_FOLD = """\
+opt -full
+{memories}
+opt -full
+simplemap t:$dff t:$dffe
+opt -full
+dffunmap"""
 
 
 class ProofError(Exception):
@@ -74,7 +84,7 @@ class Method(enum.Enum):
     INDUCTION = "induction"
     """Holds at first, and after any cycles in which it held: for ever."""
     BOUNDED = "bounded"
-    """Holds in the first cycles, as many as the proof's depth says."""
+    """Holds in the first cycles, as many as the proof's depth says; the specification must be `lasting`."""
 
 
 class Verdict(enum.Enum):
@@ -184,13 +194,19 @@ class Proof:
         whole = self.build()
         parts = [part() for part in self.parts] or [whole]
         texts = [part.rtlil() for part in parts]
+        bounded = self.method is Method.BOUNDED
+        memories = "delete */t:$mem_v2" if self.cut else "memory_map"
         script = _SCRIPT.format(
             mode="prove" if self.method is Method.INDUCTION else "bmc",
             depth=self.depth,
             cover_depth=self.cover_depth,
             timeout_s=self.timeout_s,
             start="" if self.blank else "delete */t:$meminit_v2",
-            memories="delete */t:$mem_v2" if self.cut else "memory_map",
+            # A bounded proof looks at its last cycle only, in which everything shows that happened on the way.
+            skip=f"\nskip {self.depth - 1}" if bounded else "",
+            presat=" --nopresat" if bounded else "",
+            memories=_FOLD.format(memories=memories) if bounded else memories,
+            clean="opt -full" if bounded else "opt_clean",
         )
         cached = (cache or _default_cache()) / f"{_key(texts, script, whole.claims)}.json"
         if cached.exists():
@@ -218,7 +234,7 @@ class Proof:
         firsts = [reached.get(index, -1) for index in range(len(whole.claims))]
         verdicts: list[Verdict] = []
         for claim, first in zip(whole.claims, firsts, strict=True):
-            if first < 0:
+            if first < 0 and (claim.kind == Kind.REACH or self.method is not Method.BOUNDED):
                 verdicts.append(Verdict.VACUOUS)
             elif claim.kind == Kind.REACH:
                 verdicts.append(Verdict.REACHED)

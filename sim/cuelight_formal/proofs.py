@@ -11,6 +11,7 @@ from .core import PARTS
 from .core_promises import steps
 from .core_stories import tell
 from .credit import credit
+from .device import device
 from .dispatch import dispatches
 from .encode import find_first
 from .fifo import first_in_first_out
@@ -23,6 +24,7 @@ from .pipelines import ownership
 from .proof import Method, Proof
 from .queue import lists
 from .registers import bus
+from .scenes import SCENES
 from .seats import choices
 from .sizes import SmallParams
 from .slots import rows
@@ -35,6 +37,8 @@ _LARGEST = Params(slots=4096, seats=256, lanes=8)
 _FEW_SLOTS = SmallParams(slots=4)
 _LANES = SmallParams(lanes=4)
 _TWO_GROUPS = SmallParams(slots=4, lanes=2)
+_DEVICE = SmallParams(slots=4, seats=2, stages=5)
+_FREE_CYCLES = {"loop": 12}
 
 PROOFS = [
     Proof("judge", partial(verdicts, Params()), Method.LOGIC, fast=True),
@@ -68,5 +72,9 @@ PROOFS = [
             stories=partial(tell, params),
         )
         for name, params in (("core", _FEW_SLOTS), ("core_lanes", SmallParams(slots=2, seats=2, lanes=2)))
+    ),
+    *(
+        Proof(f"device_{name}", partial(device, _DEVICE, SCENES[name]), Method.BOUNDED, depth=free, cover_depth=free)
+        for name, free in _FREE_CYCLES.items()
     ),
 ]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from amaranth.asserts import AnyConst, AnySeq, Initial
 from amaranth.back import rtlil
@@ -18,6 +18,7 @@ from amaranth.hdl import (
     Const,
     Cover,
     Fragment,
+    MemoryData,
     Module,
     Shape,
     Signal,
@@ -78,6 +79,9 @@ class Spec:
         to have held until the cycle before: so every part stands on what is known without it.
     played
         Whether it is simulated, not solved: nothing in it takes any value, but what a script drives.
+    lasting
+        A claim that did not hold once counts as broken for ever, so that the last cycle of a run tells of all. That
+        claims say something, situations must show, which have to last too.
     """
 
     def __init__(
@@ -89,17 +93,19 @@ class Spec:
         parts: Iterable[str] = (),
         part: str = "",
         played: bool = False,
+        lasting: bool = False,
     ) -> None:
         self.room = room
         self._keeps = keeps
         self._played = played
+        self._lasting = lasting
         self._obligations: list[Value] = []
         self._situations: list[Value] = []
         self._about = ""
         self._parts = list(parts)
         self._chosen = self._speaking = part
         self.m = Module()
-        self.m.domains.sync = self._clock = ClockDomain("sync", reset_less=True)
+        self.m.domains.sync = self._clock = ClockDomain("sync", reset_less=True, local=True)
         self._fragment = Fragment.get(room, None)
         self.m.submodules.room = self._fragment
         self._around = [*around, *(signal for name in cut for signal in self._take_out(name))]
@@ -164,10 +170,11 @@ class Spec:
         if self._played:
             self._obligations.append(_implied(then, when))
         else:
-            statement = Assert(_implied(then, when))
+            statement = Assert(self._always(_implied(then, when)))
             statement.src_loc = ("claim", len(self.claims))
             self.m.d.comb += statement
-        self._cover(Cat(when) if isinstance(when, list) else when)
+        if not self._lasting:
+            self._cover(Cat(when) if isinstance(when, list) else when)
         self.claims.append(Claim(sentence, kind))
 
     def _cover(self, condition: ValueLike) -> None:
@@ -177,6 +184,14 @@ class Spec:
         statement = Cover(_bit(condition))
         statement.src_loc = ("cover", len(self.claims))
         self.m.d.comb += statement
+
+    def _always(self, holds: Value) -> Value:
+        """Whether ``holds`` does; in a lasting specification whether it always did."""
+        if not self._lasting:
+            return holds
+        before = Signal(init=1)
+        self.m.d.sync += before.eq(before & holds)
+        return before & holds
 
     # ---------------------------------------------------------------------------------------------- values
 
@@ -283,11 +298,41 @@ class Spec:
                 await context.tick()
                 cycle += 1
 
-        simulator = Simulator(self.m)
-        simulator.add_clock(1e-6)
-        simulator.add_testbench(watch)
-        simulator.run()
+        self._simulate(self.m, watch)
         return reached
+
+    def begin_after(self, scene: Callable[[SimulatorContext], Coroutine[Any, Any, None]]) -> None:
+        """Let runs begin where the room stands after a testbench, instead of at reset.
+
+        What memories' ports have read is left open.
+        """
+        states: list[tuple[Signal | MemoryData, Any]] = []
+
+        async def watch(context: SimulatorContext) -> None:
+            await scene(context)
+            for fragment in _within(self._fragment):
+                if isinstance(fragment, MemoryInstance):
+                    rows = range(fragment._data.depth)
+                    states.append((fragment._data, [_number(context.get(fragment._data[row])) for row in rows]))
+                elif "sync" in fragment.statements:
+                    for signal in fragment.statements["sync"]._lhs_signals():
+                        states.append((signal, _number(context.get(signal))))
+
+        stage = Module()
+        stage.domains.sync = self._clock
+        stage.submodules.room = self._fragment
+        self._simulate(stage, watch)
+        for state, value in states:
+            if isinstance(state, Signal):
+                state._init = value
+            else:
+                state._init._raw = value
+
+    def _simulate(self, design: Module, testbench: Callable[[SimulatorContext], Coroutine[Any, Any, None]]) -> None:
+        simulator = Simulator(design)
+        simulator.add_clock(1e-6, domain=self._clock)
+        simulator.add_testbench(testbench)
+        simulator.run()
 
     # ------------------------------------------------------------------------------------------------ text
 
@@ -314,9 +359,20 @@ def _implied(then: Condition, when: Condition) -> Value:
     return Cat(~_bit(each) | _bit(follows) for follows, each in zip(thens, whens, strict=True)).all()
 
 
-def _driven(fragment: Fragment) -> list[Signal]:
-    """Signals that a fragment and those in it drive, in an order that does not change."""
-    signals = {id(each): each for statements in fragment.statements.values() for each in statements._lhs_signals()}
+def _number(value: Any) -> int:
+    """What a simulator shows, as a number."""
+    return int(value) if isinstance(value, int) else int(value.as_bits())
+
+
+def _within(fragment: Fragment) -> Iterator[Fragment]:
+    """A fragment and all those in it, in an order that does not change."""
+    yield fragment
     for inner, _, _ in fragment.subfragments:
-        signals |= {id(each): each for each in _driven(inner)}
+        yield from _within(inner)
+
+
+def _driven(fragment: Fragment) -> list[Signal]:
+    """Signals that a fragment and those in it drive."""
+    statements = (each for inner in _within(fragment) for each in inner.statements.values())
+    signals = {id(signal): signal for each in statements for signal in each._lhs_signals()}
     return list(signals.values())

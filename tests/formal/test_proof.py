@@ -31,7 +31,7 @@ class Counter(wiring.Component):  # type: ignore[misc]
 def verdict(folder: Path, method: Method, then: str, when: str = "count == count") -> Verdict:
     def build() -> Spec:
         counter = Counter()
-        spec = Spec(counter)
+        spec = Spec(counter, lasting=method is Method.BOUNDED)
         names: dict[str, ValueLike] = {"count": counter.count, "step": counter.step, "before": spec.past(counter.count)}
         spec.claim("It holds.", eval(then, names), when=eval(when, names))
         return spec
@@ -45,7 +45,7 @@ def test_what_always_holds_is_proven(tmp_path: Path) -> None:
 
 
 def test_what_does_not_hold_is_false_and_leaves_a_trace(tmp_path: Path) -> None:
-    assert verdict(tmp_path, Method.BOUNDED, "count != 3") is Verdict.FALSE
+    assert verdict(tmp_path, Method.BOUNDED, "count != 2") is Verdict.FALSE
     assert (tmp_path / "counter" / "proof_prove" / "engine_0" / "trace.vcd").exists()
 
 
