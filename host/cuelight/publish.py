@@ -81,7 +81,8 @@ class Publisher:
                 continue
             with connection, contextlib.suppress(OSError):
                 connection.settimeout(_SEND_S)
-                connection.sendall(self._answer())
+                # Whoever embeds this may have SIGPIPE end the process.
+                connection.sendall(self._answer(), socket.MSG_NOSIGNAL)
 
     def _answer(self) -> bytes:
         try:

@@ -164,7 +164,7 @@ def test_a_request_that_kills_every_lane_fails_alone(device: Device) -> None:
     guilty = device.submit([1, 2, 5000, 3], 5)
     innocent += [device.submit(prompt, 60) for prompt in prompts[3:]]
     with Lanes(device, poison=[5000]) as lanes:
-        with pytest.raises(LaneError, match="no token in 3 attempts"):
+        with pytest.raises(LaneError, match=r"no token in \d+ attempts"):
             guilty.result(WAIT_S)
         for request, prompt in zip(innocent, prompts, strict=True):
             check(request, prompt)
@@ -277,7 +277,7 @@ def test_a_device_that_is_lost_time_after_time_is_given_up(device: Device) -> No
     device._reopen = reopen
     request = device.submit(PROMPT, 5)
     vanish(device.transport)
-    with pytest.raises(DeviceLost, match="no token in 3 attempts"):
+    with pytest.raises(DeviceLost, match=r"no token in \d+ attempts"):
         request.result(WAIT_S)
     until(lambda: device._dead)
     assert len(opened) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ from cuelight_rtl.model import Commit
 from .rows import AFTER
 
 __all__ = ["Story", "Write", "read_stories"]
+
+# vcdvcd lets a broken pipe end whoever imports it.
+signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 _TOP = "bench."
 _BUS = ("accepted", "req_write", "req_addr", "req_data", "req_strobe")
