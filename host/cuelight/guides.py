@@ -48,6 +48,7 @@ class _Follower:
         with self._lock:
             try:
                 self._answer()
+            # A panic of the grammar library is no Exception.
             except BaseException as error:
                 self._give_up(error)
 

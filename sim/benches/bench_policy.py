@@ -340,6 +340,19 @@ async def a_prompt_parked_while_it_is_read_comes_back_to_the_front_when_credited
     await it.expect(CommitKind.FORM, stage=2)
 
 
+async def comes_along_cancelled(it: Bench, request: int, cycles: int) -> bool:
+    """Whether a request cancelled in so many cycles is in the pass that is formed; all is over afterwards."""
+    await it.run(cycles)
+    await Host(it).cancel(request)
+    it.bus.pause = (0, 1, 3)
+    await it.rest()
+    kinds = [event.kind for event in it.seen(CommitKind.PLAN, CommitKind.CANCEL, CommitKind.CHUNK)]
+    while it.golden.groups[0].seated:
+        await Lane(it).serve()
+        await it.rest()
+    return kinds == [CommitKind.PLAN, CommitKind.CANCEL, CommitKind.CHUNK]
+
+
 @bench
 async def one_cancelled_before_it_is_bound_is_bound_all_the_same(it: Bench) -> None:
     host, lane = Host(it), Lane(it)
@@ -357,36 +370,20 @@ async def one_cancelled_before_it_is_bound_is_bound_all_the_same(it: Bench) -> N
         it.seen()
         it.bus.pause = (0,)
         await host.credit(low)
-        await it.run(cycles)
-        await host.cancel(low)
-        it.bus.pause = (0, 1, 3)
-        await it.rest()
-        kinds = [event.kind for event in it.seen(CommitKind.PLAN, CommitKind.CANCEL, CommitKind.CHUNK)]
-        along += kinds == [CommitKind.PLAN, CommitKind.CANCEL, CommitKind.CHUNK]
-        while it.golden.groups[0].seated:
-            await lane.serve()
-            await it.rest()
+        along += await comes_along_cancelled(it, low, cycles)
     assert along
 
 
 @bench
 async def a_prompt_that_is_cancelled_while_its_pass_is_formed_comes_along_once_more(it: Bench) -> None:
-    host, lane = Host(it), Lane(it)
+    host = Host(it)
     along = 0
     for cycles in range(24):
         request = await host.offer()
         await host.attributes(rows=5)
         it.bus.pause = (0,)
         await host.command(request)
-        await it.run(cycles)
-        await host.cancel(request)
-        it.bus.pause = (0, 1, 3)
-        await it.rest()
-        kinds = [event.kind for event in it.seen(CommitKind.PLAN, CommitKind.CANCEL, CommitKind.CHUNK)]
-        along += kinds == [CommitKind.PLAN, CommitKind.CANCEL, CommitKind.CHUNK]
-        while it.golden.groups[0].seated:
-            await lane.serve()
-            await it.rest()
+        along += await comes_along_cancelled(it, request, cycles)
     assert along
 
 

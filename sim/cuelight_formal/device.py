@@ -7,6 +7,7 @@ from amaranth.hdl import Array, Cat, Const, Mux, Signal, Value
 from cuelight_rtl.params import Params
 from cuelight_rtl.regmap import CommitKind
 from cuelight_rtl.slots import Life
+from cuelight_sim.steps import OF_WRITES
 
 from .scenes import Scene, play
 from .spec import Spec
@@ -14,21 +15,6 @@ from .witness import Witness
 
 __all__ = ["device"]
 
-_WRITTEN = (
-    CommitKind.ADMIT,
-    CommitKind.RETARGET,
-    CommitKind.CANCEL,
-    CommitKind.REJECT,
-    CommitKind.STAGE_DONE,
-    CommitKind.STAGE_DONE_IGNORED,
-    CommitKind.PARK,
-    CommitKind.CREDIT,
-    CommitKind.FREE,
-    CommitKind.POP_IGNORED,
-    CommitKind.CONFIG,
-    CommitKind.CONFIG_IGNORED,
-    CommitKind.GROUP_RESET,
-)
 _OF_A_REQUEST = {
     CommitKind.RETARGET: (Life.WAITING,),
     CommitKind.STAGE_DONE: (Life.RUNNING, Life.SEATED),
@@ -182,7 +168,7 @@ def device(params: Params, scene: Scene) -> Spec:
         when=frees,
     )
     done, asked = (spec.inside(f"scheduler.registers.request__{name}") for name in ("done", "valid"))
-    written = core.valid & Cat(core.kind == kind for kind in _WRITTEN).any()
+    written = core.valid & Cat(core.kind == kind for kind in sorted(OF_WRITES)).any()
     spec.claim("Each write that asks something of the core has one commit of its own.", done == written, when=asked)
     spec.claim("No commit says that something was written without a write.", ~written, when=~asked)
     seen = Signal(max(CommitKind) + 1)

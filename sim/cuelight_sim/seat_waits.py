@@ -10,7 +10,7 @@ from cuelight_rtl.model import Commit
 
 from .golden import Golden
 from .group import Group
-from .steps import Divergence
+from .steps import OF_WRITES, Divergence
 from .tiers import TIERS
 
 __all__ = ["ENTRIES", "LEFT", "TURNS", "SeatWaits"]
@@ -23,23 +23,6 @@ TURNS = 2
 """Turns of another group at most between two steps of a group that has one to take."""
 
 _CORE = 0
-_WRITTEN = frozenset(
-    {
-        CommitKind.ADMIT,
-        CommitKind.RETARGET,
-        CommitKind.CANCEL,
-        CommitKind.REJECT,
-        CommitKind.STAGE_DONE,
-        CommitKind.STAGE_DONE_IGNORED,
-        CommitKind.PARK,
-        CommitKind.CREDIT,
-        CommitKind.FREE,
-        CommitKind.POP_IGNORED,
-        CommitKind.CONFIG,
-        CommitKind.CONFIG_IGNORED,
-        CommitKind.GROUP_RESET,
-    }
-)
 
 
 @dataclass(slots=True)
@@ -153,7 +136,7 @@ class SeatWaits:
                 )
 
     def _note_steps(self, event: Commit) -> None:
-        written = event.kind in _WRITTEN
+        written = event.kind in OF_WRITES
         for group in self._golden.groups if written else (self._golden.groups[event.lane],):
             given = event.kind == CommitKind.SEAT
             due = None if given else self._due.get(group.index)

@@ -7,7 +7,26 @@ from typing import NamedTuple
 
 from cuelight.regmap import CommitKind
 
-__all__ = ["Divergence", "Event", "Step"]
+__all__ = ["OF_WRITES", "Divergence", "Event", "Step"]
+
+OF_WRITES = frozenset(
+    {
+        CommitKind.ADMIT,
+        CommitKind.RETARGET,
+        CommitKind.CANCEL,
+        CommitKind.REJECT,
+        CommitKind.STAGE_DONE,
+        CommitKind.STAGE_DONE_IGNORED,
+        CommitKind.PARK,
+        CommitKind.CREDIT,
+        CommitKind.FREE,
+        CommitKind.POP_IGNORED,
+        CommitKind.CONFIG,
+        CommitKind.CONFIG_IGNORED,
+        CommitKind.GROUP_RESET,
+    }
+)
+"""Commits of the core that a write owes; the others are its background work."""
 
 
 class Divergence(AssertionError):

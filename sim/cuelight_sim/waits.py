@@ -9,7 +9,7 @@ from cuelight_rtl.model import Commit
 from .golden import Golden
 from .group import Group
 from .lane import Lane
-from .steps import Divergence
+from .steps import OF_WRITES, Divergence
 
 __all__ = ["COMMAND", "DISPATCH", "ENTRY", "STEP", "TURN", "WRITE", "Waits"]
 
@@ -29,23 +29,6 @@ WRITE = 5
 """More for each write that is accepted meanwhile."""
 
 _CORE = 0
-_WRITTEN = frozenset(
-    {
-        CommitKind.ADMIT,
-        CommitKind.RETARGET,
-        CommitKind.CANCEL,
-        CommitKind.REJECT,
-        CommitKind.STAGE_DONE,
-        CommitKind.STAGE_DONE_IGNORED,
-        CommitKind.PARK,
-        CommitKind.CREDIT,
-        CommitKind.FREE,
-        CommitKind.POP_IGNORED,
-        CommitKind.CONFIG,
-        CommitKind.CONFIG_IGNORED,
-        CommitKind.GROUP_RESET,
-    }
-)
 
 
 class Waits:
@@ -93,7 +76,7 @@ class Waits:
             It came too late.
         """
         kind = CommitKind(commit.kind)
-        if kind in _WRITTEN:
+        if kind in OF_WRITES:
             self._demand("a write", commit.cycle - self._accepted, COMMAND)
         elif commit.port == _CORE and self._since is not None:
             self._demand(kind.name, commit.cycle - self._since, STEP + self._more + WRITE * self._writes)

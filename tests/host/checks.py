@@ -64,3 +64,15 @@ def vanish(transport: Transport) -> None:
 
     for access in ("_read", "write32", "write64"):
         setattr(transport, access, gone)
+
+
+def lose_lane(device: Device) -> None:
+    """Replace the lane of group 0 as if it had died."""
+    device.restart_group(0)
+
+
+def lose_device(device: Device) -> None:
+    """Let the device vanish, and wait for the one that takes its place."""
+    old = device.transport
+    vanish(old)
+    until(lambda: device.transport is not old)

@@ -19,7 +19,7 @@ from cuelight import Device, Request
 from cuelight.errors import InvalidArgument, SegmentError
 from cuelight.segment import Segment, Shape
 
-from .checks import WAIT_S, assert_at_rest, until, vanish
+from .checks import WAIT_S, assert_at_rest, lose_device, lose_lane, until
 from .lane import STAGES, expected_tokens, lane_of, next_token, unpack
 
 POSITIONS = 16
@@ -92,16 +92,6 @@ def test_samples_of_one_prompt_have_the_first_mask_in_common_and_go_their_own_wa
         for request in samples:
             check(request)
         assert_at_rest(device)
-
-
-def lose_lane(device: Device) -> None:
-    device.restart_group(0)
-
-
-def lose_device(device: Device) -> None:
-    old = device.transport
-    vanish(old)
-    until(lambda: device.transport is not old)
 
 
 @pytest.mark.parametrize("lose", [lose_lane, lose_device])

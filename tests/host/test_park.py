@@ -11,7 +11,7 @@ from cuelight import Device, Finish, Request
 from cuelight.errors import DeviceBusy, DeviceClosed, InvalidArgument, LaneError, NoKvCredit, Timeout
 from cuelight.lanes.types import Dispatch
 
-from .checks import WAIT_S, assert_at_rest, until, vanish
+from .checks import WAIT_S, assert_at_rest, lose_device, lose_lane, until
 from .lane import STAGES, expected_tokens, lane_of
 
 POSITIONS = 16
@@ -197,16 +197,6 @@ def test_a_park_amid_a_pass_that_has_a_credit_holds_from_the_next_token_on(devic
 
 
 # --------------------------------------------------------------------------------------------- losses
-
-
-def lose_lane(device: Device) -> None:
-    device.restart_group(0)
-
-
-def lose_device(device: Device) -> None:
-    old = device.transport
-    vanish(old)
-    until(lambda: device.transport is not old)
 
 
 @pytest.mark.parametrize("lose", [lose_lane, lose_device])
