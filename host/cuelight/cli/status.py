@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from rich.console import Console, Group, RenderableType
+from rich.layout import Layout
 from rich.live import Live
 from rich.text import Text
 
@@ -111,7 +112,10 @@ def _watch(console: Console, pid: int | None, interval_s: float) -> None:
             ]
             views += [Text(str(error), "red") for error in errors]
             foot = Text(f"every {interval_s:g} s; q quits", "dim")
-            live.update(Group(_page(views or [Text(NOTHING)]), Text(), foot), refresh=True)
+            screen = Layout()
+            # The foot stays where devices need more lines than there are.
+            screen.split_column(Layout(_page(views or [Text(NOTHING)])), Layout(foot, size=1))
+            live.update(screen, refresh=True)
             before = {snapshot.status.boot_nonce: snapshot for snapshot in snapshots}
             if keys.wait(interval_s) == "q":
                 return

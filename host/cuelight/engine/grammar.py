@@ -29,6 +29,7 @@ _SPACES = r" |\n[ \t]{0,20}"
 
 _KEPT = 32
 _STACK_BYTES = 256 << 20
+_COMPILE_S = 30.0
 _REASON_LENGTH = 200
 
 
@@ -236,12 +237,13 @@ def _check_size(schema: object) -> None:
 def _on_large_stack(call: Callable[[], llguidance.LLMatcher]) -> llguidance.LLMatcher:
     """Call in a thread of its own: llguidance recurses along references, and a full stack would end the process."""
     made: list[llguidance.LLMatcher] = []
-    errors: list[ValueError] = []
+    errors: list[BaseException] = []
 
     def run() -> None:
         try:
             made.append(call())
-        except ValueError as error:
+        # A panic of llguidance is no Exception.
+        except BaseException as error:
             errors.append(error)
 
     with _STACK:
@@ -251,7 +253,9 @@ def _on_large_stack(call: Callable[[], llguidance.LLMatcher]) -> llguidance.LLMa
             thread.start()
         finally:
             threading.stack_size(before)
-    thread.join()
+    thread.join(_COMPILE_S)
+    if thread.is_alive():
+        raise GrammarError(f"The JSON schema takes more than {_COMPILE_S:g} s to compile; simplify it.")
     if errors:
         raise GrammarError(f"The JSON schema can't be used ({_short(str(errors[0]))}); correct or simplify it.")
     return made[0]
