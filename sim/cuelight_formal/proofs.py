@@ -41,7 +41,7 @@ _DEVICE = SmallParams(slots=4, seats=2, stages=5)
 _FREE_CYCLES = {"loop": 12}
 
 PROOFS = [
-    Proof("judge", partial(verdicts, Params()), Method.LOGIC, fast=True),
+    Proof("judge", partial(verdicts, Params()), Method.LOGIC),
     Proof("judge_largest", partial(verdicts, _LARGEST), Method.LOGIC),
     *(Proof(f"encode_{n}", partial(find_first, n), Method.LOGIC, fast=n == 8) for n in (2, 8, 64, 256)),
     Proof("commands", partial(commands, _FEW_SLOTS), Method.INDUCTION, cover_depth=5, blank=False, fast=True),

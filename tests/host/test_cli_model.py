@@ -90,9 +90,9 @@ def test_a_prompt_that_fails_leaves_the_others(tmp_path: Path, capsys: pytest.Ca
     assert told[-1] == "cuelight: 1 of 2 prompts have no whole answer; see why above."
 
 
-def test_every_sampling_option_reaches_the_lane(capsys: pytest.CaptureFixture[str]) -> None:
-    """The likeliest beside each token; a ban that holds; a top-k of 1 is greedy; the seed gives the same again."""
-    prompt = ["Name three colours.", "--max-new-tokens", "6", "--json"]
+def test_sampling_options_reach_the_lane(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The likeliest beside each token; a ban that holds; hot is not greedy, unless a top-k of 1 makes it so."""
+    prompt = ["abc", "--raw", "--model", str(model), "--max-new-tokens", "6", "--json"]
 
     def answer(*options: str) -> dict[str, Any]:
         assert main(["generate", *prompt, *options]) == 0
@@ -105,14 +105,11 @@ def test_every_sampling_option_reaches_the_lane(capsys: pytest.CaptureFixture[st
         assert len(places) == 3
     assert plain["text"].startswith("".join(place[0]["text"] for place in plain["top_logprobs"][:3]))
     first = plain["top_logprobs"][0]
-    banned = answer("--logit-bias", f"{first[0]['token']}=-100", "--top-logprobs", "1")
+    banned = answer("--logit-bias", f"{first[0]['token']}=-100")
     assert banned["tokens"][0] == first[1]["token"]
-    assert "top_logprobs" not in answer()
-    hot = ["--temperature", "9", "--repetition-penalty", "1.3", "--frequency-penalty", "1", "--presence-penalty", "1"]
-    wide = answer(*hot, "--seed", "5")
-    assert wide["tokens"] == answer(*hot, "--seed", "5")["tokens"]
-    for narrow in (["--top-k", "1"], ["--top-p", "1e-9"], ["--min-p", "1"]):
-        assert answer("--temperature", "9", *narrow)["tokens"] == plain["tokens"] != wide["tokens"]
+    assert "top_logprobs" not in banned
+    hot = answer("--temperature", "9", "--seed", "5")
+    assert answer("--temperature", "9", "--seed", "5", "--top-k", "1")["tokens"] == plain["tokens"] != hot["tokens"]
 
 
 def test_the_likeliest_are_shown_below_each_answer(capsys: pytest.CaptureFixture[str]) -> None:

@@ -162,9 +162,10 @@ def test_texts_are_the_same_on_a_fresh_device_to_which_they_came_parked(
                 stream.request.park()
             streams.append(stream)
         until(lambda: fresh.device.status().groups[0].parked == 4)
-        # What the lane gave before has come once these are over.
-        for other in [fresh.generate("ab", 3) for _ in range(4 if paused else 1)]:
-            other.text(WAIT_S)
+        # What the lane gave before has come once these are over, of which none is before all are seated.
+        others = [fresh.generate("ab", 3, stepped=True) for _ in range(4 if paused else 1)]
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(step, others, timeout=WAIT_S))
         until(lambda: fresh.device.status().groups[0].parked == (0 if paused else 4))
         early = [stream.request.received for stream in streams]
         old = fresh.device.transport

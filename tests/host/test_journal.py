@@ -169,7 +169,8 @@ def test_a_request_that_kills_every_lane_fails_alone(device: Device) -> None:
         for request, prompt in zip(innocent, prompts, strict=True):
             check(request, prompt)
         assert_at_rest(device)
-    assert lanes.lives == 4
+    # An attempt in company that came on does not count against it.
+    assert lanes.lives == guilty.losses + 1 <= 11
 
 
 def test_a_cancel_reaches_a_request_that_waits_for_its_lane(device: Device) -> None:

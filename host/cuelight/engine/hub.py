@@ -14,6 +14,7 @@ from cuelight.errors import CuelightError, DownloadError, UnknownModel
 
 __all__ = ["HubModel", "cached_hub_models", "fetch", "find", "is_hub_name"]
 
+_HUB_S = 10.0
 _REPOSITORY = r"(?![^:]*(?:--|\.\.))[\w-][\w.-]*/[\w-][\w.-]*"
 _NAME = re.compile(rf"({_REPOSITORY})(?::([\w-][\w./-]*))?", re.ASCII)
 
@@ -87,6 +88,8 @@ def fetch(name: str, progress: Progress = silent) -> Path:
         )
     progress(f"downloading {name}", 0.0)
     with _told_in_sentences(name):
+        # What follows goes on trying for half a minute where nobody answers.
+        hub.get_session().head(hub.constants.ENDPOINT, timeout=_HUB_S)
         files = hub.list_repo_files(repository)
         models = models_of(repository, files)
         if selector is None and (has_safetensors(files) or not models):
