@@ -1,0 +1,1 @@
+"""Ways from a host to the scheduler's bus."""

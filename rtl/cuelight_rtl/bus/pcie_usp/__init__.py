@@ -1,0 +1,1 @@
+"""PCI Express through the hard block of UltraScale+ devices."""

@@ -1,0 +1,97 @@
+"""Top of boards on PCI Express: the scheduler behind the hard block of an UltraScale+ device."""
+
+from __future__ import annotations
+
+from amaranth.hdl import ClockDomain, Elaboratable, Module, Shape, Signal, Value
+from amaranth.lib import data, wiring
+
+from ..bus.arbiter import Arbiter
+from ..bus.pcie_usp.completer import Completer
+from ..bus.pcie_usp.streams import DWORDS, CcUser, CqUser, RcUser, RqUser
+from ..bus.split import Split
+from ..params import Params
+from ..scheduler import Scheduler
+
+__all__ = ["PcieTop"]
+
+_CYCLE_NS = 4
+"""Of user_clk, which must be 250 MHz."""
+
+
+class _Stream:
+    """A stream of the hard block, as flat ports with its names."""
+
+    def __init__(self, name: str, user: type[data.Struct]) -> None:
+        self.data = Signal(32 * DWORDS, name=f"{name}_tdata")
+        self.keep = Signal(DWORDS, name=f"{name}_tkeep")
+        self.last = Signal(name=f"{name}_tlast")
+        self.user = Signal(Shape.cast(user).width, name=f"{name}_tuser")
+        self.valid = Signal(name=f"{name}_tvalid")
+        self.ready = Signal(name=f"{name}_tready")
+
+    @property
+    def ports(self) -> list[Signal]:
+        return list(vars(self).values())
+
+    def connect(self, m: Module, stream: wiring.PureInterface, *, outgoing: bool) -> None:
+        """Joins it to a stream of ours, which goes to the hard block or comes from there."""
+        pairs = [(getattr(self, name), stream.payload[name]) for name in ("data", "keep", "last", "user")]
+        pairs += [(self.valid, stream.valid), (stream.ready, self.ready)]
+        for flat, ours in pairs:
+            target, value = (flat, ours) if outgoing else (ours, flat)
+            m.d.comb += Value.cast(target).eq(Value.cast(value))
+
+
+class PcieTop(Elaboratable):
+    """The device for the hard block PCIE4, with the names of its ports (AMD PG213).
+
+    Parameters
+    ----------
+    params
+        Sizes of the scheduler.
+    rtl_hash
+        128 bits that RTL_HASH shows.
+    """
+
+    def __init__(self, params: Params, *, rtl_hash: int = 0) -> None:
+        self.scheduler = Scheduler(params, rtl_hash=rtl_hash)
+        self.user_clk = Signal()
+        self.user_reset = Signal()
+        self.cq = _Stream("m_axis_cq", CqUser)
+        self.cc = _Stream("s_axis_cc", CcUser)
+        self.rq = _Stream("s_axis_rq", RqUser)
+        self.rc = _Stream("m_axis_rc", RcUser)
+        self.pcie_cq_np_req = Signal(2)
+        self.pcie_cq_np_req_count = Signal(6)
+
+    @property
+    def ports(self) -> list[Signal]:
+        """Every port, for conversion to Verilog."""
+        plain = [value for value in vars(self).values() if isinstance(value, Signal)]
+        return plain + [port for stream in (self.cq, self.cc, self.rq, self.rc) for port in stream.ports]
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.domains.sync = sync = ClockDomain()
+        m.d.comb += [sync.clk.eq(self.user_clk), sync.rst.eq(self.user_reset)]
+        m.submodules.scheduler = scheduler = self.scheduler
+        m.submodules.completer = completer = Completer()
+        m.submodules.split = split = Split()
+        m.submodules.arbiter = arbiter = Arbiter()
+        self.cq.connect(m, completer.cq, outgoing=False)
+        self.cc.connect(m, completer.cc, outgoing=True)
+        wiring.connect(m, completer.registers, split.master)
+        wiring.connect(m, split.scheduler, arbiter.masters[0])
+        wiring.connect(m, arbiter.bus, scheduler.bus)
+        m.d.comb += [
+            self.pcie_cq_np_req.eq(completer.np_req),
+            completer.np_req_count.eq(self.pcie_cq_np_req_count),
+        ]
+        m.d.sync += scheduler.time_ns.eq(scheduler.time_ns + _CYCLE_NS)
+        # Nothing is mastered yet.
+        m.d.comb += [port.eq(0) for port in self.rq.ports if port is not self.rq.ready]
+        m.d.comb += self.rc.ready.eq(1)
+        for bus in (split.shell, completer.table):
+            m.d.comb += bus.ready.eq(1)
+            m.d.sync += bus.answer_valid.eq(bus.valid & ~bus.write)
+        return m
