@@ -58,7 +58,8 @@ enum cuelight_commit_kind {
     CUELIGHT_COMMIT_KIND_PARK = 26,
     CUELIGHT_COMMIT_KIND_CREDIT = 27,
     CUELIGHT_COMMIT_KIND_PARKED = 28,
-    CUELIGHT_COMMIT_KIND_PAUSE = 29
+    CUELIGHT_COMMIT_KIND_PAUSE = 29,
+    CUELIGHT_COMMIT_KIND_REOFFERED = 30
 };
 
 /* Cuelight BAR0 */
@@ -426,6 +427,7 @@ enum cuelight_commit_kind {
 #define CUELIGHT_POLL_SIZE                              0x0400u
 #define CUELIGHT_POLL_DISPATCH                          0x0000u
 #define CUELIGHT_POLL_POP                               0x0020u
+#define CUELIGHT_POLL_REOFFER                           0x0028u
 #define CUELIGHT_POLL_RECORD                            0x0200u
 
 /* Shared segment header */

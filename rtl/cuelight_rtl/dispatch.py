@@ -35,7 +35,8 @@ class Dispatcher(wiring.Component):
     last, with the seats reported finished. ``drop`` forgets everything but the sequence. ``active``: something will
     happen without a write.
 
-    A FINISHED or BATCH_DONE write comes as ``done_write`` with its entry and data. ``awaited`` are the seats for which
+    A FINISHED or BATCH_DONE write comes as ``done_write`` with its entry and data, POP and REOFFER as ``taken_write``
+    and ``reoffer_write``; ``stale`` is one that names no dispatch it is meant for. ``awaited`` are the seats for which
     ``report`` may still report the oldest dispatch. ``offered_pass`` is the pass of the dispatch in the poll head,
     ``stamp`` that of its record.
     """
@@ -71,6 +72,7 @@ class Dispatcher(wiring.Component):
                 "done_sequence": In(32),
                 "entry": In(4),
                 "taken_write": In(1),
+                "reoffer_write": In(1),
                 "go": Out(passes),
                 "done": Out(passes),
                 "done_final": Out(1),
@@ -88,7 +90,7 @@ class Dispatcher(wiring.Component):
                 "status": Out(LaneLaneStatus),
                 "busy_ns": Out(64),
                 "active": Out(1),
-                "taken_ignored": Out(1),
+                "stale": Out(1),
                 "decided": Out(1),
                 "decision_cycles": Out(12),
                 "step": Out(CommitPort()),
@@ -106,8 +108,9 @@ class Dispatcher(wiring.Component):
         ahead = newest.valid | (oldest.valid & (self.depth == 1))
         whose, some = self._choose(m)
         # One commit a cycle: a write of the lane goes first.
+        written = self.done_write | self.taken_write | self.reoffer_write
         dispatch = Signal()
-        m.d.comb += dispatch.eq(some & ~ahead & ~self.drop & ~self.done_write & ~self.taken_write & ~complete)
+        m.d.comb += dispatch.eq(some & ~ahead & ~self.drop & ~written & ~complete)
         cycles = self._count_cycles(m, complete, dispatch)
 
         stage = Array(self.next)[whose]
@@ -257,7 +260,13 @@ class Dispatcher(wiring.Component):
                     m.d.sync += oldest.taken.eq(1)
                 report(m, self.step, CommitKind.TAKEN, lane=self._index, id=self.head.sequence)
             with m.Else():
-                m.d.comb += self.taken_ignored.eq(1)
+                m.d.comb += self.stale.eq(1)
+        with m.If(self.reoffer_write):
+            with m.If(oldest.valid & (self.done_sequence == oldest.sequence)):
+                m.d.sync += [oldest.taken.eq(0), newest.taken.eq(0)]
+                report(m, self.step, CommitKind.REOFFERED, lane=self._index, id=oldest.sequence)
+            with m.Else():
+                m.d.comb += self.stale.eq(1)
 
 
 class Outstanding:

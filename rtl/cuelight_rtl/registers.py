@@ -184,6 +184,7 @@ class Registers(wiring.Component):
                 lane.done_write.eq(completion & (address[:6] == regmap.Completion.BATCH_DONE) & low),
                 lane.done_sequence.eq(payload[:32]),
                 lane.taken_write.eq(poll & (address[:10] == regmap.Poll.POP) & low),
+                lane.reoffer_write.eq(poll & (address[:10] == regmap.Poll.REOFFER) & low),
             ]
 
     @property

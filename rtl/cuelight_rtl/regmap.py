@@ -160,6 +160,9 @@ class CommitKind(enum.IntEnum):
     PAUSE = 29
     """lane: group, stage: seat, id, detail: [1:0] tier, [8] parked"""
 
+    REOFFERED = 30
+    """lane, id: sequence of its oldest outstanding dispatch; it and those after it wait in the poll head again"""
+
 
 PAGE = 0x0000
 PAGE_STRIDE = 0x1000
@@ -362,6 +365,7 @@ class Poll:
 
     DISPATCH = 0x0000
     POP = 0x0020
+    REOFFER = 0x0028
     RECORD = 0x0200
     SIZE = 0x0400
 

@@ -101,7 +101,7 @@ class Scheduler(wiring.Component):
             registers.boot_nonce.eq(self.boot_nonce),
             counters.reject_lost.eq(rejects.lost),
             counters.trace_lost.eq(trace.lost),
-            counters.stale_pops.eq(Cat(trace.stale, rejects.stale, Cat(lane.taken_ignored for lane in lanes).any())),
+            counters.stale_pops.eq(Cat(trace.stale, rejects.stale, Cat(lane.stale for lane in lanes).any())),
             self.poll_valid.eq(Cat(lane.offered for lane in lanes)),
             self.irq_retire.eq(core.retired.valid),
             self.irq_reject.eq(rejects.head.valid),

@@ -17,6 +17,7 @@ UNTRACED = (
     CommitKind.OFFER,
     CommitKind.UNOFFER,
     CommitKind.TAKEN,
+    CommitKind.REOFFERED,
     CommitKind.CONFIG,
     CommitKind.CONFIG_IGNORED,
     CommitKind.STAGE_DONE_IGNORED,

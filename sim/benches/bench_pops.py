@@ -153,3 +153,53 @@ async def poll_heads_pop_by_sequence(it: Bench) -> None:
     assert (await lane.look()).sequence == 0
     # `near` names the second dispatch, which was not the head yet.
     assert await it.read32(POPS_IGNORED) == 6
+
+
+@bench
+async def outstanding_dispatches_are_offered_again(it: Bench) -> None:
+    """As a restarted host asks for, whatever the one before it had taken."""
+    lane = Lane(it)
+    request = await Host(it).join(rows=1)
+    first = (await lane.head()).sequence
+    for taken in (0, 1, 2):
+        for _ in range(taken):
+            await lane.take()
+        for wrong in (*near(first), 0):
+            await lane.reoffer(wrong)
+        await lane.reoffer(first)
+        await it.expect(CommitKind.REOFFERED, id=first)
+        assert (await lane.look()).sequence == first
+        record = await it.read64(lane.poll(regmap.Poll.RECORD + regmap.Record.ENTRY))
+        assert record & 0xFFFF_FFFF == request
+    assert await it.read32(POPS_IGNORED) == 3 * 6
+    assert [(await lane.serve()).sequence for _ in range(2)] == [first, first + 1]
+    await lane.reoffer(first)
+    await it.rest()
+    assert (await lane.look()).sequence == first + 2
+    assert await it.read32(POPS_IGNORED) == 3 * 6 + 1
+
+
+@bench
+async def nothing_is_offered_again_of_a_lane_at_rest(it: Bench) -> None:
+    lane = Lane(it)
+    await lane.reoffer(0)
+    await lane.reoffer(1)
+    await it.rest()
+    assert (await lane.look()).sequence == 0
+    assert await it.read32(POPS_IGNORED) == 2
+
+
+@bench
+async def a_dispatch_taken_twice_is_complete_once(it: Bench) -> None:
+    lane = Lane(it)
+    request = await Host(it).join(rows=1)
+    await lane.serve_pass()
+    head = await lane.take()
+    await lane.reoffer(head.sequence)
+    again = await lane.take()
+    assert again == head
+    for _ in range(2):
+        await lane.done(head.sequence)
+    await it.expect(CommitKind.COMPLETE, id=head.sequence)
+    await it.expect(CommitKind.COMPLETE_IGNORED, id=head.sequence)
+    await Host(it).cancel(request)

@@ -59,6 +59,7 @@ async def a_register_of_32_bits_takes_whole_writes_only(it: Bench) -> None:
         host.at(regmap.Page.CREDIT): request,
         regmap.FIFO + regmap.Fifo.RETIRE_POP: 0,
         lane.poll(regmap.Poll.POP): head,
+        lane.poll(regmap.Poll.REOFFER): head,
         lane.entry(head, regmap.Completion.BATCH_DONE): head,
         regmap.GROUP + regmap.Group.COST: 77,
         regmap.TIER + regmap.Tier.MIN_SEATS: 1,
@@ -142,6 +143,7 @@ async def registers_that_can_only_be_written_read_zero(it: Bench) -> None:
         regmap.FIFO + regmap.Fifo.RETIRE_POP,
         regmap.FIFO + regmap.Fifo.TRACE_POP,
         lane.poll(regmap.Poll.POP),
+        lane.poll(regmap.Poll.REOFFER),
         lane.entry(3),
         lane.entry(3, regmap.Completion.BATCH_DONE),
     ):

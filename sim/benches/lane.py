@@ -52,6 +52,9 @@ class Lane:
     async def pop(self, sequence: int) -> None:
         await self.it.write32(self.poll(regmap.Poll.POP), sequence)
 
+    async def reoffer(self, sequence: int) -> None:
+        await self.it.write32(self.poll(regmap.Poll.REOFFER), sequence)
+
     async def take(self) -> DispatchHead:
         """Take the dispatch that waits, once there is one."""
         head = await self.head()

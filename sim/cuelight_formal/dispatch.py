@@ -34,21 +34,25 @@ def dispatches(params: Params) -> Spec:
     spec = Spec(room)
     m, step = spec.m, room.step
     go, done = room.go.any(), room.done.any()
-    written = room.done_write | room.taken_write | room.finished_write
+    writes = Cat(room.done_write, room.taken_write, room.reoffer_write, room.finished_write)
+    written = writes.any()
 
     reported = spec.past(room.report)
     others = spec.past(room.awaited & ~(1 << room.report_seat)[: params.seats])
 
     # What the register bank promises: one write at a time, none in the cycle of a report and in the one after.
-    spec.assume(room.done_write + room.taken_write + room.finished_write + (room.drop | room.report) <= 1)
+    spec.assume(((writes & (writes - 1)) == 0) & ~(written & (room.drop | room.report)))
     spec.assume(~(reported & (written | room.report)))
     promised(spec, room, resting=~room.outstanding & ~room.ready.any())
 
     count, untaken = Signal(2), Signal(2)
     takes = step.valid & (step.kind == CommitKind.TAKEN)
+    reoffers = step.valid & (step.kind == CommitKind.REOFFERED)
     gone = done & (untaken == count)
     with m.If(room.drop):
         m.d.sync += [count.eq(0), untaken.eq(0)]
+    with m.Elif(reoffers):
+        m.d.sync += untaken.eq(count)
     with m.Else():
         m.d.sync += [count.eq(count + go - done), untaken.eq(untaken + go - gone - takes)]
 
@@ -193,11 +197,21 @@ def dispatches(params: Params) -> Spec:
     )
     spec.claim(
         "POP takes the dispatch whose sequence it has, if it is the head's; any other is counted.",
-        takes == ~room.taken_ignored,
+        takes == ~room.stale,
         when=room.taken_write,
     )
     spec.claim(
-        "A dispatch that was taken is not shown again.",
+        "REOFFER with the sequence of the oldest outstanding dispatch offers all that are outstanding again.",
+        reoffers & (step.id == sequence) & ~room.stale,
+        when=room.reoffer_write & oldest & (room.done_sequence == sequence),
+    )
+    spec.claim(
+        "Any other REOFFER does nothing, and is counted.",
+        ~step.valid & room.stale,
+        when=room.reoffer_write & ((oldest & (room.done_sequence != sequence)) | (count == 0)),
+    )
+    spec.claim(
+        "A dispatch that was taken is not shown until REOFFER.",
         ~room.offered | (room.head.sequence != sequence),
         when=followed & (ahead + untaken < count),
     )
@@ -242,4 +256,5 @@ def dispatches(params: Params) -> Spec:
         when=held["oldest"],
     )
     spec.reach("Two are outstanding, one taken.", (count == 2) & (untaken == 1))
+    spec.reach("Two that were taken are offered again.", (count == 2) & (untaken == 0) & reoffers)
     return spec

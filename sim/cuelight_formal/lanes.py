@@ -26,7 +26,7 @@ def completions(params: Params) -> Spec:
     members = [Signal(params.seats, name=f"members_{each}") for each in rooms]
 
     # What the bus promises: one write at a time, and none in the cycle of a member's report and in the one after.
-    writing, written = spec.any("writing", 3), spec.any("written", 2)
+    writing, written = spec.any("writing", 3), spec.any("written", 3)
     reports, group, seat = spec.any("reports", 1), spec.any("group", 3), spec.any("seat", params.seat_bits)
     spec.assume(~(reports | spec.past(reports)) | (written == 0))
     drops = spec.any("drops", 1)
@@ -38,6 +38,7 @@ def completions(params: Params) -> Spec:
             lane.finished_write.eq(here & (written == 1)),
             lane.done_write.eq(here & (written == 2)),
             lane.taken_write.eq(here & (written == 3)),
+            lane.reoffer_write.eq(here & (written == 4)),
             lane.report.eq(reports & awaited),
             lane.report_seat.eq(seat),
             lane.drop.eq(drops & (owners[number] == group)),

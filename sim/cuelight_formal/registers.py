@@ -74,10 +74,10 @@ def bus(params: Params) -> Spec:
         spec.past(pages.complete),
         when=rises & (request.kind == RequestKind.COMMAND),
     )
-    writes = Cat(
-        *(pages.cmd_write, pages.attr_write, trace.pop, rejects.pop),
-        *((lane.finished_write, lane.done_write, lane.taken_write) for lane in lanes.dispatchers),
+    lane_writes = Cat(
+        (lane.finished_write, lane.done_write, lane.taken_write, lane.reoffer_write) for lane in lanes.dispatchers
     )
+    writes = Cat(pages.cmd_write, pages.attr_write, trace.pop, rejects.pop, lane_writes)
     spec.claim("Reads have no side effects.", ~writes.any(), when=~decoded)
     spec.claim("A write acts in one place.", (writes & (writes - 1)) == 0, when=decoded)
     spec.claim("A pop takes all four bytes of its index.", pages.strobe[:4].all(), when=trace.pop | rejects.pop)
@@ -88,7 +88,6 @@ def bus(params: Params) -> Spec:
         "A read is answered three cycles after it was accepted, and nothing else is.",
         port.answer_valid == spec.past(read),
     )
-    lane_writes = Cat((lane.finished_write, lane.done_write, lane.taken_write) for lane in lanes.dispatchers)
     spec.claim(
         "Lanes are not written while the core is asked, nor in the cycle after.",
         ~lane_writes.any(),

@@ -16,7 +16,9 @@ __all__ = ["refusals", "tickets"]
 _LEFT_OUT = [
     kind
     for kind in CommitKind
-    if kind.name in ("OFFER", "UNOFFER", "TAKEN") or kind.name.startswith("CONFIG") or kind.name.endswith("_IGNORED")
+    if kind.name in ("OFFER", "UNOFFER", "TAKEN", "REOFFERED")
+    or kind.name.startswith("CONFIG")
+    or kind.name.endswith("_IGNORED")
 ]
 
 

@@ -150,5 +150,7 @@ class Witness(wiring.Component):
                 m.d.sync += self.untaken.eq(self.untaken - 1)
         with m.If(taken):
             m.d.sync += self.untaken.eq(self.untaken - 1)
+        with m.If(self.tells(CommitKind.REOFFERED)):
+            m.d.sync += self.untaken.eq(self.outstanding)
         with m.If(self.says(CommitKind.GROUP_RESET)):
             m.d.sync += [self.outstanding.eq(0), self.untaken.eq(0)]

@@ -327,6 +327,22 @@ FAULTS = [
         proofs=("passes",),
     ),
     Fault(
+        "Only the oldest dispatch is offered again.",
+        "dispatch.py",
+        "m.d.sync += [oldest.taken.eq(0), newest.taken.eq(0)]",
+        "m.d.sync += oldest.taken.eq(0)",
+        proofs=("dispatch",),
+        benches=("pops",),
+    ),
+    Fault(
+        "The younger of two dispatches is to be named to offer both again.",
+        "dispatch.py",
+        "oldest.valid & (self.done_sequence == oldest.sequence)",
+        "oldest.valid & (self.done_sequence == Mux(newest.valid, newest.sequence, oldest.sequence))",
+        proofs=("dispatch",),
+        benches=("pops",),
+    ),
+    Fault(
         "Rows of a chunk are not taken off.",
         "budget.py",
         "rows.eq(rows - self.add_rows), ",

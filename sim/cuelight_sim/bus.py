@@ -150,7 +150,8 @@ class Bus:
         writers.update(self._control.writers())
         for lane in self._state.lanes:
             base = regmap.POLL + lane.index * regmap.POLL_STRIDE
-            writers[base + regmap.Poll.POP] = partial(self._write_poll_pop, lane)
+            writers[base + regmap.Poll.POP] = partial(self._write_poll, lane.taken)
+            writers[base + regmap.Poll.REOFFER] = partial(self._write_poll, lane.reoffered)
             for entry in range(regmap.COMPLETION_ENTRY_COUNT):
                 base = (
                     regmap.COMPLETION + lane.index * regmap.COMPLETION_STRIDE + entry * regmap.COMPLETION_ENTRY_STRIDE
@@ -261,11 +262,13 @@ class Bus:
     def _completion(self, lane: Lane, entry: int, sequence: int) -> Step:
         return self._state.group_of(lane).dispatching.completion(lane, entry, sequence)
 
-    def _write_poll_pop(self, lane: Lane, sequence: int) -> None:
+    def _write_poll(self, meant: Callable[[], Step | None], sequence: int) -> None:
+        """POP or REOFFER, which does ``meant`` if it names the dispatch that this is about."""
+
         def judge() -> list[Step]:
-            step = lane.taken()
+            step = meant()
             return [step] if step is not None and step.event.id == sequence else []
 
-        # The head may turn up, or not in time, while the pop is under way.
+        # The dispatch may turn up, or not in time, while the write is under way.
         ignored = None if judge() else partial(self._count_pop, False)
         self.transaction.duty = Duty(judge, ignored)

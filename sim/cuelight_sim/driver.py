@@ -64,6 +64,7 @@ class Driver(Actor):
             lanes.complete_wrongly: 8,
             lanes.write_finished_wrongly: 4,
             lanes.pop_poll: 12,
+            lanes.reoffer: 6,
             operators.configure: 4,
             operators.set_sequence: 2,
             operators.set_policy: 8,

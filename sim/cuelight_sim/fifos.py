@@ -16,6 +16,7 @@ _UNTRACED = frozenset(
         CommitKind.OFFER,
         CommitKind.UNOFFER,
         CommitKind.TAKEN,
+        CommitKind.REOFFERED,
         CommitKind.CONFIG,
         CommitKind.CONFIG_IGNORED,
         CommitKind.STAGE_DONE_IGNORED,

@@ -32,7 +32,15 @@ _OFFER_GRACE = 16
 _REST_GRACE = 2
 """Cycles of rest that may go unnoticed."""
 
-_LANE_KINDS = frozenset({CommitKind.DISPATCH, CommitKind.COMPLETE, CommitKind.COMPLETE_IGNORED, CommitKind.TAKEN})
+_LANE_KINDS = frozenset(
+    {
+        CommitKind.DISPATCH,
+        CommitKind.COMPLETE,
+        CommitKind.COMPLETE_IGNORED,
+        CommitKind.TAKEN,
+        CommitKind.REOFFERED,
+    }
+)
 _PAGE_KINDS = frozenset({CommitKind.OFFER, CommitKind.UNOFFER})
 _GROUP_KINDS = frozenset(
     {

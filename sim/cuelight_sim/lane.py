@@ -91,6 +91,17 @@ class Lane:
 
         return Step(Event(CommitKind.TAKEN, self.index, id=head.sequence), effect)
 
+    def reoffered(self) -> Step | None:
+        """The REOFFERED that naming the oldest outstanding dispatch makes."""
+        if self.outstanding is None:
+            return None
+
+        def effect() -> None:
+            for dispatch in self.dispatches:
+                dispatch.offered = True
+
+        return Step(Event(CommitKind.REOFFERED, self.index, id=self.outstanding.sequence), effect)
+
 
 def server_of(lanes: Sequence[Lane], index: int) -> int:
     """Group that a lane serves: of the PIPELINE registers that claim it, the larger one's."""

@@ -106,5 +106,16 @@ class Lanes(Actor):
         else:
             self._pop(lane, self.random.choice((lane.sequence, lane.sequence - 2 & _ONES, 0)))
 
+    def reoffer(self) -> None:
+        """A lane whose host may have begun anew: REOFFER, of the oldest outstanding dispatch or of another."""
+        lane = self.some_lane()
+        sequences = [dispatch.sequence for dispatch in lane.dispatches]
+        if not sequences or self.random.random() < 0.3:
+            sequences = [*sequences[1:], lane.sequence, lane.sequence - 3 & _ONES, 0]
+        else:
+            del sequences[1:]
+        offset = regmap.POLL + lane.index * regmap.POLL_STRIDE + regmap.Poll.REOFFER
+        self.write32(offset, self.random.choice(sequences))
+
     def _pop(self, lane: Lane, sequence: int) -> None:
         self.write32(regmap.POLL + lane.index * regmap.POLL_STRIDE + regmap.Poll.POP, sequence)

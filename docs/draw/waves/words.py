@@ -73,7 +73,7 @@ def tell_commit(commit: Commit, names: Names) -> Texts:
             return f"{_count(detail, 'row')} in all", str(detail)
         case CommitKind.DISPATCH:
             return f"{commit.id}: stage {commit.stage}", str(commit.id)
-        case CommitKind.COMPLETE | CommitKind.TAKEN:
+        case CommitKind.COMPLETE | CommitKind.TAKEN | CommitKind.REOFFERED:
             return f"sequence {commit.id}", str(commit.id)
         case CommitKind.LOOP_POINT:
             return (f"pass {commit.stage}",)

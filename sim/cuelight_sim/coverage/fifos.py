@@ -8,6 +8,7 @@ from cuelight import regmap
 from cuelight.regmap import CommitKind
 
 from ..golden import Golden
+from ..lane import Lane
 from ..lockstep import Write
 from ..steps import Event
 from .family import Family
@@ -23,12 +24,23 @@ _POPS = {
 }
 
 
+_REOFFERS = {
+    (1, 0): "one, not taken",
+    (1, 1): "one, taken",
+    (2, 0): "two, none taken",
+    (2, 1): "two, the older taken",
+    (2, 2): "two, both taken",
+}
+"""By how many dispatches are outstanding, and how many of them were taken."""
+
+
 class Fifos(Family):
-    """Pops by what they met, and entries that found no room."""
+    """Pops and REOFFER writes by what they met, and entries that found no room."""
 
     title = "FIFOs"
     bins = (
         *(f"{fifo} pop: {what}" for fifo in _FIFOS for what in ("the head", "stale", "empty")),
+        *(f"reoffer: {what}" for what in (*_REOFFERS.values(), "the younger of two", "stale", "nothing outstanding")),
         "the last retirement",
         "reject FIFO full",
         "reject lost",
@@ -44,15 +56,21 @@ class Fifos(Family):
         for offset, value in register_of(write).items():
             if offset in _POPS:
                 yield from self._pop(_POPS[offset], value)
-            elif offset >= regmap.POLL and (offset - regmap.POLL) % regmap.POLL_STRIDE == regmap.Poll.POP:
-                number = (offset - regmap.POLL) // regmap.POLL_STRIDE
-                if number < len(self.golden.lanes) and self.golden.lanes[number].offered is None:
-                    yield "poll pop: empty"
-                elif number < len(self.golden.lanes):
-                    head = self.golden.lanes[number].offered
-                    assert head is not None
-                    if value != head.sequence:
-                        yield "poll pop: stale"
+            elif offset >= regmap.POLL:
+                number, register = divmod(offset - regmap.POLL, regmap.POLL_STRIDE)
+                if number < len(self.golden.lanes):
+                    yield from self._poll(self.golden.lanes[number], register, value)
+
+    def _poll(self, lane: Lane, register: int, value: int) -> Iterator[str]:
+        head, sequences = lane.offered, [dispatch.sequence for dispatch in lane.dispatches]
+        if register == regmap.Poll.POP and head is None:
+            yield "poll pop: empty"
+        elif register == regmap.Poll.POP and head is not None and value != head.sequence:
+            yield "poll pop: stale"
+        elif register == regmap.Poll.REOFFER and not sequences:
+            yield "reoffer: nothing outstanding"
+        elif register == regmap.Poll.REOFFER and value != sequences[0]:
+            yield f"reoffer: {'the younger of two' if value in sequences else 'stale'}"
 
     def _pop(self, fifo: str, value: int) -> Iterator[str]:
         golden = self.golden
@@ -75,6 +93,9 @@ class Fifos(Family):
                 yield "the last retirement"
         elif event.kind == CommitKind.TAKEN:
             yield "poll pop: the head"
+        elif event.kind == CommitKind.REOFFERED:
+            dispatches = self.golden.lanes[event.lane].dispatches
+            yield f"reoffer: {_REOFFERS[len(dispatches), sum(not dispatch.offered for dispatch in dispatches)]}"
 
     def after(self, event: Event) -> Iterable[str]:
         golden = self.golden
