@@ -245,6 +245,7 @@ class Lane:
     FIRST_STAGE = 0x0028
     PIPELINE = 0x0030
     PIPELINE_RESET = 1
+    OLDEST = 0x0038
     SIZE = 0x0040
 
 

@@ -209,6 +209,7 @@ enum cuelight_commit_kind {
 #define CUELIGHT_LANE_FIRST_STAGE                       0x0028u
 #define CUELIGHT_LANE_PIPELINE                          0x0030u
 #define CUELIGHT_LANE_PIPELINE_RESET                    0x00000001u
+#define CUELIGHT_LANE_OLDEST                            0x0038u
 
 /* Lane group */
 #define CUELIGHT_GROUP_SIZE                             0x0040u

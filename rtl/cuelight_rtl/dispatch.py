@@ -81,6 +81,7 @@ class Dispatcher(wiring.Component):
                 "sequence": Out(32, init=Lane.SEQUENCE_RESET),
                 "depth": Out(2, init=Lane.DEPTH_RESET),
                 "outstanding": Out(1),
+                "oldest": Out(32),
                 "offered": Out(1),
                 "offered_pass": Out(range(passes)),
                 "stamp": Out(16),
@@ -153,6 +154,7 @@ class Dispatcher(wiring.Component):
         m.d.comb += [
             self.active.eq(some & ~ahead),
             self.outstanding.eq(oldest.valid),
+            self.oldest.eq(Mux(oldest.valid, oldest.sequence, 0)),
             self.status.outstanding.eq(oldest.valid),
             self.status.offered.eq(self.offered),
             self.status.in_pass.eq(self.in_pass),

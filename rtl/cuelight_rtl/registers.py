@@ -267,6 +267,7 @@ class Registers(wiring.Component):
             values[base + regmap.Lane.PASS] = core.seats[index].number
             values[base + regmap.Lane.BUSY_NS] = lane.busy_ns
             values[base + regmap.Lane.DEPTH] = lane.depth
+            values[base + regmap.Lane.OLDEST] = lane.oldest
             values[base + regmap.Lane.FIRST_STAGE] = self._lanes.pipelines.first_stages[index]
             values[base + regmap.Lane.PIPELINE] = self._lanes.pipelines.lengths[index]
             seats = core.seats[index]

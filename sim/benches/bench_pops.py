@@ -166,6 +166,7 @@ async def outstanding_dispatches_are_offered_again(it: Bench) -> None:
             await lane.take()
         for wrong in (*near(first), 0):
             await lane.reoffer(wrong)
+        assert await it.read32(regmap.LANE + regmap.Lane.OLDEST) == first
         await lane.reoffer(first)
         await it.expect(CommitKind.REOFFERED, id=first)
         assert (await lane.look()).sequence == first
@@ -182,6 +183,7 @@ async def outstanding_dispatches_are_offered_again(it: Bench) -> None:
 @bench
 async def nothing_is_offered_again_of_a_lane_at_rest(it: Bench) -> None:
     lane = Lane(it)
+    assert await it.read32(regmap.LANE + regmap.Lane.OLDEST) == 0
     await lane.reoffer(0)
     await lane.reoffer(1)
     await it.rest()

@@ -173,6 +173,8 @@ def dispatches(params: Params) -> Spec:
     spec.claim(
         "What is dispatched stays outstanding until it is completed or dropped.", room.outstanding == (count != 0)
     )
+    spec.claim("OLDEST reads the sequence of the oldest.", room.oldest == sequence, when=oldest)
+    spec.claim("It reads zero where none is outstanding.", room.oldest == 0, when=count == 0)
     spec.claim(
         "A FINISHED word that is not in the entry of the oldest is not kept.",
         room.finish_seats == spec.past(room.finish_seats),

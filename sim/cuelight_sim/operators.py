@@ -212,6 +212,7 @@ class Operators(Actor):
                     regmap.COUNTERS + regmap.Counters.ADMITTED,
                     regmap.COUNTERS + regmap.Counters.REJECTED,
                     lane_register(lane.index, regmap.Lane.SEQUENCE),
+                    lane_register(lane.index, regmap.Lane.OLDEST),
                     regmap.POLL + lane.index * regmap.POLL_STRIDE + regmap.Poll.DISPATCH,
                     regmap.CONTROL + regmap.Control.PAGE_ENABLE,
                     regmap.FIFO + regmap.Fifo.REJECT_HEAD,

@@ -149,6 +149,7 @@ class Registers:
 
         self._add(base + regmap.Lane.LANE_STATUS, status)
         self._add(base + regmap.Lane.SEQUENCE, lambda: lane.sequence)
+        self._add(base + regmap.Lane.OLDEST, lambda: lane.outstanding.sequence if lane.outstanding is not None else 0)
         self._add(base + regmap.Lane.PASS, lambda: group.pass_number)
         self._add(base + regmap.Lane.DEPTH, lambda: lane.depth)
         self._add(base + regmap.Lane.FIRST_STAGE, lambda: lane.first_stage)
