@@ -29,6 +29,7 @@ from .seats import choices
 from .sizes import SmallParams
 from .slots import rows
 from .trace import refusals, tickets
+from .turns import turns
 from .walk import stages
 
 __all__ = ["PROOFS"]
@@ -49,6 +50,7 @@ PROOFS = [
     Proof("bus", partial(bus, SmallParams()), Method.INDUCTION, cover_depth=6, fast=True),
     Proof("slots", partial(rows, SmallParams()), Method.INDUCTION, cover_depth=13, blank=False, fast=True),
     Proof("queue", partial(lists, _FEW_SLOTS), Method.INDUCTION, cover_depth=8, fast=True),
+    Proof("turns", partial(turns, _FEW_SLOTS), Method.INDUCTION, cover_depth=8, cut=True),
     Proof("credit", partial(credit, SmallParams()), Method.INDUCTION, cover_depth=7),
     Proof("fifo", partial(first_in_first_out, 5), Method.INDUCTION, cover_depth=9, blank=False, fast=True),
     Proof("rejects", refusals, Method.INDUCTION, cover_depth=5, cut=True, fast=True),

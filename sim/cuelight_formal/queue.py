@@ -11,7 +11,7 @@ from cuelight_rtl.queue import ListOp, Lists
 
 from .spec import Spec
 
-__all__ = ["Links", "lists", "promised"]
+__all__ = ["Links", "Order", "lists", "ordered", "promised"]
 
 
 @dataclass(frozen=True)
@@ -74,28 +74,48 @@ def promised(
     return Links(where, (asked, asked_first), (op_before, op_first), begun)
 
 
-def lists(params: Params) -> Spec:
-    """The lists beside a ghost: which list each slot is in, and of each two slots which one is ahead."""
+@dataclass(frozen=True)
+class Order:
+    """Three of the lists beside a ghost: which list each slot is in, and of each two slots which one is ahead.
+
+    Lists differ in nothing but their numbers, so three of them are used: two queues and the last list.
+
+    Attributes
+    ----------
+    numbers
+        Of the three lists.
+    list, onto
+        What is done is done to these, by their places in ``numbers``.
+    ahead
+        Of each two slots, whether the one is before the other in the list that both are in.
+    """
+
+    room: Lists
+    spec: Spec
+    numbers: tuple[int, ...]
+    list: Signal
+    onto: Signal
+    heads: Array[Signal]
+    links: Links
+    ahead: list[list[Signal]]
+
+
+def ordered(params: Params) -> Order:
+    """The lists with their ghost, of which it is claimed that it is an order."""
     room = Lists(params)
     spec = Spec(room)
     m, slots = spec.m, range(params.slots)
     op, slot = room.op, room.slot
-    # Lists differ in nothing but their numbers, so three of them are used: two queues and the last list.
     numbers = (0, 1, room.count - 1)
-    every, nowhere = range(len(numbers)), len(numbers)
+    nowhere = len(numbers)
     list_, onto = Signal(range(nowhere)), Signal(range(nowhere))
     numbered = Array(Const(number, len(room.list)) for number in numbers)
     m.d.comb += [list_.eq(spec.any("list", len(list_))), onto.eq(spec.any("onto", len(onto)))]
     m.d.comb += [room.list.eq(numbered[list_]), room.onto.eq(numbered[onto])]
-    heads, tails = Array(room.heads[number] for number in numbers), Array(room.tails[number] for number in numbers)
-    filled = Cat(room.filled[number] for number in numbers)
+    heads = Array(room.heads[number] for number in numbers)
     links = promised(spec, room, params, list_, onto, heads, nowhere)
-    where, begun = links.where, links.begun
-    asked, asked_first = links.asked
-    op_before, op_first = links.ops
+    where = links.where
     ahead = [[Signal(name=f"ahead_{a}_{b}") for b in slots] for a in slots]
-
-    leaves = (op == ListOp.UNLINK) | (op == ListOp.MOVE)
     for a in slots:
         for b in slots:
             with m.If((slot == b) & (a != b) & (op != ListOp.NONE)):
@@ -105,8 +125,6 @@ def lists(params: Params) -> Spec:
                 m.d.sync += ahead[a][b].eq((op == ListOp.PUSH_FRONT) & (where[b] == list_))
 
     inside = [where[s] != nowhere for s in slots]
-    first = [inside[s] & ~Cat(ahead[a][s] for a in slots).any() for s in slots]
-    last = [inside[s] & ~Cat(ahead[s][b] for b in slots).any() for s in slots]
     pairs = [(a, b) for a in slots for b in slots if a != b]
     spec.lemma(
         "Of two slots in a list one is ahead, and of two that are not in a list neither is.",
@@ -118,6 +136,24 @@ def lists(params: Params) -> Spec:
         "Who is ahead of one that is ahead of a third is ahead of that too.",
         Cat(~(ahead[a][b] & ahead[b][c]) | ahead[a][c] for a, b in pairs for c in slots if c != a).all(),
     )
+    return Order(room, spec, numbers, list_, onto, heads, links, ahead)
+
+
+def lists(params: Params) -> Spec:
+    """The lists are those of the ghost, and first in, first out."""
+    order = ordered(params)
+    room, spec, list_, onto, heads, ahead = order.room, order.spec, order.list, order.onto, order.heads, order.ahead
+    m, slots, op, slot = spec.m, range(params.slots), room.op, room.slot
+    every, nowhere = range(len(order.numbers)), len(order.numbers)
+    tails = Array(room.tails[number] for number in order.numbers)
+    filled = Cat(room.filled[number] for number in order.numbers)
+    where, begun = order.links.where, order.links.begun
+    asked, asked_first = order.links.asked
+    op_before, op_first = order.links.ops
+    leaves = (op == ListOp.UNLINK) | (op == ListOp.MOVE)
+    inside = [where[s] != nowhere for s in slots]
+    first = [inside[s] & ~Cat(ahead[a][s] for a in slots).any() for s in slots]
+    last = [inside[s] & ~Cat(ahead[s][b] for b in slots).any() for s in slots]
 
     def in_list(s: int, index: int) -> Value:
         return where[s] == index
@@ -198,19 +234,19 @@ def lists(params: Params) -> Spec:
     spec.claim("An operation leaves every list alone that it does not name.", ends == spec.past(ends), when=untouched)
 
     early, late = spec.some("early", params.slot_bits), spec.some("late", params.slot_bits)
-    ordered = Signal()
+    came_first = Signal()
     came_last = ((op == ListOp.PUSH) & (where[early] == list_)) | ((op == ListOp.MOVE) & (where[early] == onto))
     went_first = (op == ListOp.PUSH_FRONT) & (where[late] == list_)
     stay = ~(leaves & ((slot == early) | (slot == late)))
-    m.d.sync += ordered.eq(
-        (early != late) & ((came_last & (slot == late)) | (went_first & (slot == early)) | (ordered & stay))
+    m.d.sync += came_first.eq(
+        (early != late) & ((came_last & (slot == late)) | (went_first & (slot == early)) | (came_first & stay))
     )
     is_ahead = Array(Array(row) for row in ahead)[early][late]
-    spec.lemma("Of two slots in a list, the one that came first is ahead.", is_ahead, when=ordered)
+    spec.lemma("Of two slots in a list, the one that came first is ahead.", is_ahead, when=came_first)
     spec.claim(
         "First in, first out: no slot is the head of a list while one that came before it is in it.",
         ~Cat((where[late] == index) & (heads[index] == late) for index in every).any(),
-        when=ordered,
+        when=came_first,
     )
     spec.claim(
         "What joins at the front is the head.", heads[list_before] == slot_before, when=op_before == ListOp.PUSH_FRONT
