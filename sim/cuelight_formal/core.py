@@ -19,10 +19,12 @@ from cuelight_rtl.slots import Life, Owner, Work
 from .queue import Links
 from .spec import Spec
 
-__all__ = ["HELD", "PARTS", "CoreState", "number", "one_of"]
+__all__ = ["HELD", "PARTS", "WAITS", "CoreState", "number", "one_of"]
 
 PARTS = ("steps", "lists", "seats", "passes", "credit", "promises")
 """In the order in which they are proven of a cycle: a part stands on those before it."""
+WAITS = "waits"
+"""A part that is a proof of its own: it stands on all of these, and none of them on it."""
 HELD = (Life.QUEUED, Life.SEATED, Life.PARKED)
 """Lives in which a request holds KV blocks."""
 
@@ -38,6 +40,7 @@ class CoreState:
         # Rooms around the core are never elaborated.
         warnings.simplefilter("ignore", UnusedElaboratable)
         self.params = params
+        self.part = part
         self.pages, self.lanes = Pages(params), Lanes(params)
         self.core = Core(params, self.pages, self.lanes)
         self.hand = hand = self.core._hand
@@ -46,7 +49,7 @@ class CoreState:
             around=self._around(),
             cut=() if played else ("lists", "budget"),
             keeps=True,
-            parts=PARTS,
+            parts=(*PARTS, WAITS),
             part=part,
             played=played,
         )

@@ -5,20 +5,26 @@ from __future__ import annotations
 from cuelight_rtl.params import Params
 
 from . import budget, dispatch, pages, passes, pipelines, queue, seats, slots, walk
-from .core import CoreState
+from .core import WAITS, CoreState
 from .core_credit import credit_claims
 from .core_lists import list_claims
 from .core_passes import pass_claims
 from .core_seats import seat_claims
 from .core_steps import step_claims
+from .core_waits import wait_claims
 from .spec import Spec
 
-__all__ = ["claimed", "steps"]
+__all__ = ["claimed", "steps", "waits"]
 
 
 def steps(params: Params, part: str = "") -> Spec:
     """One part of what is claimed of the core's steps, or all of it."""
     return claimed(CoreState(params, part)).spec
+
+
+def waits(params: Params) -> Spec:
+    """What is claimed of queues and free seats, where all that is proven of the core's steps is taken to hold."""
+    return claimed(CoreState(params, WAITS)).spec
 
 
 def claimed(core: CoreState) -> CoreState:
@@ -63,4 +69,6 @@ def claimed(core: CoreState) -> CoreState:
     seat_claims(core)
     pass_claims(core, forming, taking, walking)
     credit_claims(core)
+    if core.part == WAITS:
+        wait_claims(core)
     return core

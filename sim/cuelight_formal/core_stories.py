@@ -26,6 +26,7 @@ STRIDE = regmap.LANE_STRIDE
 GROUP_RESET = regmap.CONTROL + regmap.Control.GROUP_RESET
 SEATS = regmap.GROUP + regmap.Group.SEATS
 BLOCKS = regmap.GROUP + regmap.Group.KV_BLOCKS
+FLOOR = regmap.TIER + regmap.Tier.SEAT_FLOOR
 DEPTH, SEQUENCE, FIRST_STAGE, PIPELINE = (
     regmap.LANE + each
     for each in (regmap.Lane.DEPTH, regmap.Lane.SEQUENCE, regmap.Lane.FIRST_STAGE, regmap.Lane.PIPELINE)
@@ -118,8 +119,18 @@ STORIES = [
         ],
         release=3,
     ),
-    # Behind one that sits another is parked and credited; both are lost.
-    Story([write(SEATS, 1), admit(0, 1, 300), admit(1, 1, 1), park(1), credit(1), write(GROUP_RESET, 0)]),
+    # Its floor keeps one of a higher tier out, who is parked and credited behind another that sits; both are lost.
+    Story(
+        [
+            write(SEATS, 1),
+            write(FLOOR, 2),
+            admit(1, 0, 1),
+            admit(0, 1, 300),
+            park(1),
+            credit(1),
+            write(GROUP_RESET, 0),
+        ]
+    ),
     # A request in manual mode.
     Story([Ask(RequestKind.COMMAND, automatic=0), Ask(RequestKind.STAGE_DONE), Ask(RequestKind.COMMAND), cancel(0)]),
     # Two lanes are one pipeline.
@@ -127,14 +138,14 @@ STORIES = [
 ]
 
 
-def tell(params: Params) -> list[int]:
-    """Plays all stories; for each claim, the first cycle in which it says something in one of them, or -1."""
-    runs = [_play(params, story, group) for group in range(params.lanes) for story in STORIES]
+def tell(params: Params, part: str = "") -> list[int]:
+    """Plays all stories; for each claim of a part, or of all, the first cycle in which it says something, or -1."""
+    runs = [_play(params, part, story, group) for group in range(params.lanes) for story in STORIES]
     return [min((first for first in firsts if first >= 0), default=-1) for firsts in zip(*runs, strict=True)]
 
 
-def _play(params: Params, story: Story, group: int) -> list[int]:
-    core = claimed(CoreState(params, played=True))
+def _play(params: Params, part: str, story: Story, group: int) -> list[int]:
+    core = claimed(CoreState(params, part, played=True))
     return core.spec.play(_script(core, story, group))
 
 
@@ -183,10 +194,11 @@ def _script(core: CoreState, story: Story, group: int) -> Callable[[SimulatorCon
 def _ask(context: SimulatorContext, core: CoreState, ask: Ask, group: int) -> None:
     """Asks it of ``group``."""
     request, reset = core.request, ask.offset == GROUP_RESET
+    place = 0 if reset or ask.offset == FLOOR else group * STRIDE
     context.set(core.pages.offer[0].slot, ask.slot)
     for name, value in (
         ("kind", ask.kind),
-        ("offset", ask.offset + (0 if reset else group * STRIDE)),
+        ("offset", ask.offset + place),
         ("value", group if reset else ask.value),
         ("attr_state", AttrState.WHOLE),
     ):

@@ -172,8 +172,8 @@ def device(params: Params, scene: Scene) -> Spec:
     spec.claim("Each write that asks something of the core has one commit of its own.", done == written, when=asked)
     spec.claim("No commit says that something was written without a write.", ~written, when=~asked)
     seen = Signal(max(CommitKind) + 1)
-    with spec.m.If(core.valid):
-        spec.m.d.sync += seen.bit_select(core.kind, 1).eq(1)
+    said = Mux(core.valid, 1 << core.kind, 0) | Mux(lane.valid, 1 << lane.kind, 0)
+    spec.m.d.sync += seen.eq(seen | said)
     for sentence, kinds in scene.reached:
-        spec.reach(sentence, Cat(seen[kind] | room.says(kind) for kind in kinds).all())
+        spec.reach(sentence, Cat((seen | said)[kind] for kind in kinds).all())
     return spec

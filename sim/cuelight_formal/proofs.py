@@ -7,8 +7,8 @@ from functools import partial
 from cuelight_rtl.params import Params
 
 from .budget import taking
-from .core import PARTS
-from .core_promises import steps
+from .core import PARTS, WAITS
+from .core_promises import steps, waits
 from .core_stories import tell
 from .credit import credit
 from .device import device
@@ -38,8 +38,9 @@ _LARGEST = Params(slots=4096, seats=256, lanes=8)
 _FEW_SLOTS = SmallParams(slots=4)
 _LANES = SmallParams(lanes=4)
 _TWO_GROUPS = SmallParams(slots=4, lanes=2)
+_CORES = {"core": _FEW_SLOTS, "core_lanes": SmallParams(slots=2, seats=2, lanes=2)}
 _DEVICE = SmallParams(slots=4, seats=2, stages=5)
-_FREE_CYCLES = {"loop": 12}
+_FREE_CYCLES = {"loop": 12, "lane": 10, "second": 10}
 
 PROOFS = [
     Proof("judge", partial(verdicts, Params()), Method.LOGIC),
@@ -73,7 +74,17 @@ PROOFS = [
             parts=[partial(steps, params, part) for part in PARTS],
             stories=partial(tell, params),
         )
-        for name, params in (("core", _FEW_SLOTS), ("core_lanes", SmallParams(slots=2, seats=2, lanes=2)))
+        for name, params in _CORES.items()
+    ),
+    *(
+        Proof(
+            name.replace("core", "waits"),
+            partial(waits, params),
+            Method.INDUCTION,
+            blank=False,
+            stories=partial(tell, params, WAITS),
+        )
+        for name, params in _CORES.items()
     ),
     *(
         Proof(f"device_{name}", partial(device, _DEVICE, SCENES[name]), Method.BOUNDED, depth=free, cover_depth=free)

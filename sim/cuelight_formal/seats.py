@@ -144,11 +144,22 @@ def choices(params: Params) -> Spec:
         was("seated", room.unbound_seat) & ~was("parked", room.unbound_seat) & ~was("bound", room.unbound_seat),
         when=room.unbound_any,
     )
+    every = range(TIERS)
+    taken = [number([of_tier(tier)[seat] for seat in seats]) for tier in every]
+    now_free = (room.limit - room.seated_count)[: len(room.limit)]
+    spec.claim(
+        "A tier is called hungry exactly if it has fewer seats than its MIN_SEATS.",
+        room.hungry == Cat(taken[tier] < room.min_seats[tier] for tier in every),
+    )
+    spec.claim(
+        "A tier is given a free seat exactly if it is hungry, or its SEAT_FLOOR is below the number of free seats.",
+        room.welcome == Cat(room.hungry[tier] | (now_free > room.seat_floor[tier]) for tier in every),
+    )
     minimums, floors, waiting = (
         spec.past(Value.cast(each)) for each in (room.min_seats, room.seat_floor, room.waiting)
     )
-    free = spec.past((room.limit - room.seated_count)[: len(room.limit)])
-    counts = [spec.past(number([of_tier(tier)[seat] for seat in seats])) for tier in range(TIERS)]
+    free = spec.past(now_free)
+    counts = [spec.past(each) for each in taken]
     its_tier = spec.past(Cat(*tiers)).word_select(room.victim_seat, 2)
     above = Cat(
         waiting[tier]

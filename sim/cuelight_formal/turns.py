@@ -29,7 +29,7 @@ def turns(params: Params) -> Spec:
     slots = range(params.slots)
     mine = spec.some("mine", params.slot_bits)
 
-    # What is proven elsewhere: the head of a list is its first (queue.py), and a seat is given to a head (core_steps.py).
+    # What is proven elsewhere: the head of a list is its first (queue.py); a seat is given to a head (core_steps.py).
     for place, head in enumerate(order.heads):
         for each in slots:
             first = ~Cat(before[each] for before in order.ahead).any()
@@ -75,8 +75,8 @@ def turns(params: Params) -> Spec:
         when=waits & (distance == 0) & seats & (list_ == _OWN),
     )
     spec.claim(
-        "Its queue, and those of higher tiers, are given A + F + H seats at most before it: for who was ahead of it, who is"
-        " put in front, and who waits in a higher tier, then or later.",
+        "Its queue, and those of higher tiers, are given A + F + H seats at most before it: for who was ahead of it,"
+        " who is put in front, and who waits in a higher tier, then or later.",
         left != 0,
         when=waits & seats & (slot != mine),
     )
