@@ -155,6 +155,22 @@ async def sequences_go_on_after_a_group_reset(it: Bench) -> None:
 
 
 @bench
+async def a_report_begun_before_a_group_reset_is_forgotten(it: Bench) -> None:
+    host, lane = Host(it), Lane(it)
+    lost = await host.join(rows=1)
+    await lane.finish((await lane.take()).sequence, 1)
+    await it.write32(GROUP_RESET, 0)
+    await it.expect(CommitKind.RETIRE, id=lost, stage=RetireReason.LANE_LOST)
+    await it.expect(CommitKind.GROUP_READY)
+    # In the same seat.
+    request = await host.join(rows=1)
+    await lane.serve_pass()
+    assert it.seen(CommitKind.RETIRE) == []
+    await lane.serve_pass(finished=1)
+    await it.expect(CommitKind.RETIRE, id=request, stage=RetireReason.FINISHED)
+
+
+@bench
 async def a_second_group_reset_changes_nothing(it: Bench) -> None:
     host = Host(it)
     requests = [await host.join(rows=1) for _ in range(8)]
