@@ -54,8 +54,9 @@ bench-policy: $(READY) ## what settings of the policy do to each tier, on the RT
 bench-twin: $(READY) ## completion to next descriptor through the twin, and cycles per second
 	@$(BIN)/python bench/twin.py
 
-bench-engine: $(READY) ## decode speed with the scheduler in the loop, beside transformers and llama.cpp
+bench-engine: $(READY) ## decode speed with the scheduler in the loop, beside transformers and llama.cpp; what drawing costs
 	@$(BIN)/python bench/engine.py
+	@$(BIN)/python bench/sampling.py
 
 bench-tiers: $(READY) ## a VIP's time to first token beside best-effort requests, on the RTL, on the real engine and through the daemon
 	@$(BIN)/python bench/tiers_rtl.py

@@ -1,10 +1,9 @@
 """Many streams at once, some of which hang up, while the lane is killed: all others must end as if they were alone.
 
-Clients ask the same few questions again and again, in all tiers, greedy ones and such that draw their tokens among the
-8 likeliest: a draw among all has so many borders that rounding now and then moves one across it. Every question is
-asked alone first. Then the streams go on for a while; some hang up at a random moment, and the lane's process gets
-SIGKILL. Each stream that was not cut must have the text that it had alone, and what they held must be given back:
-slots, seats, KV blocks, file descriptors, threads and memory.
+Clients ask the same few questions again and again, in all tiers, greedy ones and such that draw their tokens. Every
+question is asked alone first. Then the streams go on for a while; some hang up at a random moment, and the lane's
+process gets SIGKILL. Each stream that was not cut must have the text that it had alone, and what they held must be
+given back: slots, seats, KV blocks, file descriptors, threads and memory.
 
 Predicted before the first run, for two cores: 64 streams of the default model have 100 tokens/s together, so some 300
 streams end in two minutes, and a third as many are cut. No token comes for 3 s after a lane's death, 5 s at most.
@@ -100,7 +99,6 @@ class Soak:
                 "max_tokens": self._random.randrange(8, 64),
                 "temperature": temperature,
                 "seed": number,
-                "top_k": 8 if temperature else 0,
                 "stream": True,
             }
             for number, (topic, polite, temperature) in enumerate(itertools.product(TOPICS, (False, True), (0.0, 0.8)))

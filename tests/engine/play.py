@@ -11,18 +11,15 @@ import torch
 from numpy.typing import NDArray
 
 from cuelight.engine.config import blocks_for
+from cuelight.engine.gumbel import gumbel, words
 from cuelight.engine.model import Llama
-from cuelight.engine.sampling import uniform
 from cuelight.errors import SegmentError
 from cuelight.filters import NO_FILTERS, Filters
 from cuelight.lanes.cpu_executor import CpuExecutor
 from cuelight.lanes.types import Entry, LaneToken, PassRecord, SlotRecord, TokenStatus
 
 TIE = 1e-4
-"""Closer than this, rounding may decide which of two tokens is the likeliest."""
-
-DRAWN_TIE = 1e-5
-"""A random number closer than this to the bound between two tokens may draw either."""
+"""Closer than this, rounding may decide which of two tokens is chosen."""
 
 
 class WatchedLlama(Llama):
@@ -135,22 +132,20 @@ def assert_same(part: Part, alone: Part) -> list[str]:
     """Check that a request went as it does alone; returns a sentence for each place where rounding decided."""
     for place, (token, other) in enumerate(zip(part.ids, alone.ids, strict=True)):
         if token != other:
-            margin, bound = (_greedy_margin, TIE) if part.temperature == 0 else (_drawn_margin, DRAWN_TIE)
-            apart = margin(alone, place)
-            assert apart < bound, f"token {place} is {token}, alone {other}, {apart} from being chosen otherwise"
+            apart = _margin(alone, place)
+            assert apart < TIE, f"token {place} is {token}, alone {other}, {apart} from being chosen otherwise"
             return [f"token {place}: {token} for {other}, {apart:.1e} from being chosen otherwise"]
         torch.testing.assert_close(part.logits[place], alone.logits[place], rtol=0, atol=1e-3)
     return []
 
 
-def _greedy_margin(part: Part, place: int) -> float:
-    best = part.logits[place].topk(2).values
+def _margin(part: Part, place: int) -> float:
+    scores = part.logits[place].double()
+    if part.temperature:
+        random = words(part.seed, part.tokens[place].position, len(scores))
+        scores = scores / part.temperature + torch.from_numpy(gumbel(random))
+    best = scores.topk(2).values
     return float(best[0] - best[1])
-
-
-def _drawn_margin(part: Part, place: int) -> float:
-    bounds = torch.softmax(part.logits[place].double() / part.temperature, dim=0).cumsum(dim=0)
-    return float((bounds - uniform(part.seed, part.tokens[place].position)).abs().min())
 
 
 def _endless(sizes: Sequence[int]) -> Iterator[int]:

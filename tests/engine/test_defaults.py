@@ -11,7 +11,7 @@ import torch
 from transformers import GenerationConfig
 
 from cuelight.engine.defaults import load_defaults
-from cuelight.engine.sampling import uniform
+from cuelight.engine.gumbel import gumbel, words
 from cuelight.filters import Filters, FilterSettings
 
 from .play import Part, WatchedLlama, play
@@ -25,7 +25,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "top-k": {"temperature": 3.0, "top_k": 6},
     "top-p": {"temperature": 2.0, "top_k": 0, "top_p": 0.8},
     "min-p": {"temperature": 2.0, "top_k": 0, "min_p": 0.3},
-    "repetition penalty": {"temperature": 1.5, "top_k": 0, "repetition_penalty": 1.4},
+    "repetition penalty": {"temperature": 0.1, "top_k": 0, "repetition_penalty": 1.4},
     "all": {"temperature": 1.6, "top_k": 12, "top_p": 0.8, "min_p": 0.4, "repetition_penalty": 1.2},
     # As Qwen2.5's files have it.
     "a family's own": {"temperature": 0.7, "top_k": 20, "top_p": 0.8, "repetition_penalty": 1.05},
@@ -44,9 +44,8 @@ def expected_texts(model: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) ->
 
         def draw(chances: torch.Tensor, num_samples: int, seed: int = seed, positions: Any = positions) -> torch.Tensor:
             assert num_samples == 1
-            sums = chances[0].double().cumsum(dim=0)
-            point = uniform(seed, next(positions)) * sums[-1]
-            return torch.searchsorted(sums, point.view(1), right=True).view(1, 1)
+            random = torch.from_numpy(gumbel(words(seed, next(positions), chances.shape[1])))
+            return (chances[0].double().log() + random).argmax().view(1, 1)
 
         with monkeypatch.context() as patch:
             patch.setattr(torch, "multinomial", draw)

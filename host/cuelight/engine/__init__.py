@@ -9,7 +9,8 @@ config     what a model directory says about the model's shape
 rope       rotary embeddings and their scaling rules
 cache      the KV cache: layer x head group x position block
 model      embedding, layers, head over rows of many requests
-sampling   greedy or at random, random numbers keyed by (seed, position)
+sampling   greedy or at random, random numbers keyed by (seed, position, token)
+gumbel     a random number for each seed, position and token
 shaping    logit bias, penalties, top-k, top-p, min-p
 defaults   how a model wants its tokens chosen
 tokenizer  text <-> token ids
