@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "BuildError",
+    "CaptureError",
     "ChatTemplateError",
     "CommandRefused",
     "CuelightError",
@@ -140,6 +141,10 @@ class PoisonRequest(LaneError):
 
 class BuildError(CuelightError):
     """Native code could not be built."""
+
+
+class CaptureError(CuelightError):
+    """A captured machine can't be read or written, or is none."""
 
 
 class DownloadError(CuelightError):

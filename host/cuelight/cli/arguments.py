@@ -56,7 +56,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = build_parser()
     arguments = parser.parse_args(argv)
     if arguments.command is None:
-        parser.error("name a command: generate, demo, serve, status, top, models, trace, completion")
+        parser.error("name a command: generate, demo, serve, status, top, models, trace, doctor, completion")
     return arguments
 
 
@@ -65,7 +65,17 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="cuelight", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"cuelight {version('cuelight')}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", parser_class=Parser)
-    for add in (_add_generate, _add_demo, _add_serve, _add_status, _add_top, _add_models, _add_trace, _add_completion):
+    for add in (
+        _add_generate,
+        _add_demo,
+        _add_serve,
+        _add_status,
+        _add_top,
+        _add_models,
+        _add_trace,
+        _add_doctor,
+        _add_completion,
+    ):
         add(commands)
     return parser
 
@@ -290,6 +300,44 @@ def _add_trace(commands: Any) -> None:
     parser.add_argument("--png", type=output, metavar="FILE", help="draw the run instead")
     parser.add_argument("--summary", action="store_true", help="print one line a request instead")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
+
+
+def _add_doctor(commands: Any) -> None:
+    text = """
+    Look at what keeps a board and its GPUs from running well: links, power, errors, the way between them,
+    clocks and memory. Each finding says what is so, why it matters and what to do. Nothing is changed.
+
+    As root it sees more: all of configuration space, links under load, and whether a GPU can write to the board.
+    """
+    epilog = """
+    exit status:
+      0  nothing above a note
+      1  a warning or a fault was found, or an error
+      2  a wrong call
+
+    examples:
+      sudo cuelight doctor
+      cuelight doctor --json | jq 'select(.severity == "fault")'
+      sudo cuelight doctor --capture machine.txt
+      cuelight doctor --tree machine.txt
+      sudo lspci -D -xxxx > config.txt; cuelight doctor --tree config.txt
+    """
+    parser = _add(commands, "doctor", "what keeps a board and its GPUs from running well", text, epilog)
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "--tree",
+        type=Path,
+        metavar="PATH",
+        help="look at a captured machine: what --capture or lspci -D -xxxx wrote, or a folder with a copy of /sys and "
+        "/proc",
+    )
+    how.add_argument(
+        "--capture",
+        type=output,
+        metavar="FILE",
+        help="only write down what is looked at, for a report; without serial numbers",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line for each finding")
 
 
 def _add_completion(commands: Any) -> None:

@@ -40,11 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0, 1 after an error, 2 after a wrong call, 130 after an interrupt.
+        Exit status: 0, 1 after an error or a finding of the doctor, 2 after a wrong call, 130 after an interrupt.
     """
     try:
         arguments = parse_arguments(argv)
-        _run(arguments)
+        status = _run(arguments)
         sys.stdout.flush()
     except CuelightError as error:
         return _fail(str(error))
@@ -59,10 +59,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
-    return 0
+    return status
 
 
-def _run(arguments: argparse.Namespace) -> None:
+def _run(arguments: argparse.Namespace) -> int:
     # Imported by need: status and trace work without the packages that running a model takes.
     match arguments.command:
         case "generate":
@@ -97,6 +97,11 @@ def _run(arguments: argparse.Namespace) -> None:
             from cuelight.cli.trace import run_trace
 
             run_trace(arguments)
+        case "doctor":
+            from cuelight.cli.doctor import run_doctor
+
+            return run_doctor(arguments)
+    return 0
 
 
 def _fail(sentence: str) -> int:

@@ -14,7 +14,7 @@ from cuelight.engine.checkpoint import Checkpoint
 from cuelight.engine.config import ModelConfig, load_config
 from cuelight.engine.progress import Progress, silent
 
-__all__ = ["Llama"]
+__all__ = ["Llama", "attend_peers"]
 
 _SPLIT_ROWS = 64
 
@@ -186,11 +186,24 @@ class Llama:
         rows = rows.to(qkv.dtype)
         cache.write(layer, batch.blocks, batch.offsets, rows[:, heads:])
         queries = rows[:, :heads].view(len(qkv), kv_heads, -1, head_dim)
-        parts = [_attend_peers(queries[peers.first : peers.last], layer, peers, cache) for peers in batch.peers]
+        parts = [attend_peers(queries[peers.first : peers.last], layer, peers, cache) for peers in batch.peers]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def _attend_peers(queries: torch.Tensor, layer: int, peers: Peers, cache: KvCache) -> torch.Tensor:
+def attend_peers(queries: torch.Tensor, layer: int, peers: Peers, cache: KvCache) -> torch.Tensor:
+    """Attention of rows that are computed in one call, shape (rows, heads * head_dim).
+
+    Parameters
+    ----------
+    queries
+        Shape (rows, kv_heads, heads / kv_heads, head_dim).
+    layer
+        Index of the layer.
+    peers
+        The rows.
+    cache
+        Holds their keys and values, and those before them.
+    """
     # Query heads that share a KV head are rows of one product with it: no key or value is repeated.
     keys, values = cache.read(layer, peers.blocks, peers.requests)
     keys, values = keys[:, :, : peers.length], values[:, :, : peers.length]

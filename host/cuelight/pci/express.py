@@ -8,7 +8,7 @@ from typing import Self
 
 from cuelight.pci.config import CapabilityId, ConfigSpace
 
-__all__ = ["TIMEOUT_RANGES", "TIMEOUT_VALUES", "Aspm", "Express", "Port"]
+__all__ = ["SPEEDS_GTS", "TIMEOUT_RANGES", "TIMEOUT_VALUES", "Aspm", "Express", "Port"]
 
 SPEEDS_GTS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
 """GT/s of a lane by its code, which is the generation (7.5.3.6, 7.5.3.18)."""
