@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cuelight.pci.access import Access, AccessControl
@@ -211,6 +211,7 @@ def test_power_states() -> None:
     assert enabled_substates(space()) == L1Substates.ASPM_L1_2 | L1Substates.ASPM_L1_1
 
 
+@settings(deadline=None)
 @given(
     st.one_of(
         st.binary(max_size=4096),

@@ -67,7 +67,7 @@ def _without_serial_numbers(data: bytes) -> bytes:
 
 
 def _options(data: bytes) -> bytes:
-    pattern = re.compile(rf"({'|'.join(KERNEL_OPTIONS)})(_[a-z_]+)?([.=]\S*)?")
+    pattern = re.compile(rf"({'|'.join(KERNEL_OPTIONS)})([-_][a-z_-]+)?([.=]\S*)?")
     return " ".join(option for option in data.decode(errors="replace").split() if pattern.fullmatch(option)).encode()
 
 

@@ -10,7 +10,7 @@ from cuelight.doctor.probes import link, nvidia
 
 __all__ = ["run_probe"]
 
-TRY_S = 120.0
+CUDA_S, TORCH_S = 120.0, 300.0
 
 
 def run_probe(name: str, address: str = "") -> str | None:
@@ -31,12 +31,12 @@ def run_probe(name: str, address: str = "") -> str | None:
     return PROBES[name](address)
 
 
-def _apart(module: str) -> Callable[[str], str | None]:
+def _apart(module: str, timeout_s: float) -> Callable[[str], str | None]:
     # In a process of its own: a GPU in a bad state can hang or end whoever asks it.
     def probe(address: str) -> str | None:
         command = [sys.executable, "-m", f"cuelight.doctor.probes.{module}", address]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=TRY_S, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
         except (OSError, subprocess.TimeoutExpired):
             return None
         return done.stdout or None if done.returncode == 0 else None
@@ -48,6 +48,6 @@ PROBES: dict[str, Callable[[str], str | None]] = {
     "link": link.sample,
     "nvidia-smi": lambda _: nvidia.ask_gpus(),
     "nvlink": lambda _: nvidia.ask_links(),
-    "cuda": _apart("cuda"),
-    "attention": _apart("attention"),
+    "cuda": _apart("cuda", CUDA_S),
+    "attention": _apart("attention", TORCH_S),
 }
