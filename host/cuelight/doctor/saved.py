@@ -12,7 +12,8 @@
       | 0x00000000d0000000 0x00000000d000ffff 0x0000000000040200
 
 A heading is a folder, or a symbolic link of its own if an arrow follows it. Rows of configuration space that are not
-there are zeros, or what `4096 bytes of ff` says. Lines that begin with # are remarks, as is what follows a # in a row of bytes.
+there are zeros, or what `4096 bytes of ff` says. Lines that begin with # are remarks, as is what follows a # in a row
+of bytes.
 """
 
 from __future__ import annotations
