@@ -16,6 +16,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -46,9 +47,13 @@ def _measure(logits: torch.Tensor, filters: Filters, rounds: int) -> tuple[float
     drawn_ms, peer_ms = [], []
     for position in range(rounds):
         choices = [Choice(TEMPERATURE, seed, position, filters) for seed in range(len(logits))]
-        drawn_ms.append(_took_ms(lambda choices=choices: sample(logits, choices)))
-        peer_ms.append(_took_ms(lambda: torch.multinomial(torch.softmax(logits / TEMPERATURE, dim=1), 1)))
+        drawn_ms.append(_took_ms(partial(sample, logits, choices)))
+        peer_ms.append(_took_ms(partial(_multinomial, logits)))
     return statistics.median(drawn_ms), statistics.median(peer_ms)
+
+
+def _multinomial(logits: torch.Tensor) -> torch.Tensor:
+    return torch.multinomial(torch.softmax(logits / TEMPERATURE, dim=1), 1)
 
 
 def _took_ms(call: Callable[[], object]) -> float:
