@@ -307,7 +307,8 @@ class Request:
         driver's own thread waits for it.
         """
         with self._changed:
-            self._listeners += (listener,)
+            if not self.done:
+                self._listeners += (listener,)
             listener()
 
     def since(self, seen: int) -> list[Token]:
@@ -486,3 +487,6 @@ class Request:
         self._changed.notify_all()
         for listener in self._listeners:
             listener()
+        if self.done:
+            # Who listens has this request, as a rule: a ring that only the collector would find.
+            self._listeners = ()

@@ -14,7 +14,7 @@ from cuelight.daemon.failures import Busy
 from cuelight.daemon.line import Line
 from cuelight.daemon.mailbox import Mailbox
 from cuelight.daemon.settings import TierSettings
-from cuelight.errors import CuelightError, DeviceFull, DeviceLost, GroupResetting, NeverFits, NoKvCredit
+from cuelight.errors import CuelightError, DeviceFull, DeviceLost, GroupResetting, NeverFits, NoKvCredit, RequestFailed
 from cuelight.request import Request
 
 __all__ = ["Admission", "Late", "Ticket"]
@@ -92,8 +92,15 @@ class Ticket:
         """Look whether the request is over, and pass the news on."""
         if self.request is not None and self.request.done:
             self.ended(self)
-        if not self.abandoned:
-            self._hear()
+        self._hear()
+
+    def abandon(self) -> None:
+        """Start nothing and pass no news on from now on.
+
+        Whoever asked has the ticket, so it lets go of them: the collector would have to look for such rings.
+        """
+        self.abandoned = True
+        self.submit, self._hear = _refuse, _ignore
 
 
 class Admission:
@@ -191,7 +198,7 @@ class Admission:
         """Have no more to do with a ticket, in whatever state; what runs is cancelled. Twice is the same as once."""
         if ticket.abandoned:
             return
-        ticket.abandoned = True
+        ticket.abandon()
         match ticket.state:
             case _State.HELD:
                 self._held[ticket.tier] -= 1
@@ -350,6 +357,14 @@ class Admission:
     def _cancel(self, ticket: Ticket) -> None:
         if ticket.request is not None and not ticket.request.done:
             self._thread.submit(_cancel, ticket.request)
+
+
+def _refuse() -> Request:
+    raise RequestFailed("Nobody waits for the request any more; ask again.")
+
+
+def _ignore() -> None:
+    pass
 
 
 def _cancel(request: Request) -> None:

@@ -248,6 +248,8 @@ class Generation:
         for sample in self._samples:
             if sample.finish is None:
                 self._admission.leave(sample.ticket)
+            else:
+                sample.ticket.abandon()
         self._ended(self)
         self._wake()
 
