@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import httpx2
 import openai
 import pytest
 
-from cuelight import LLM
+from cuelight import LLM, Request
+from cuelight.daemon.generation import Generation
 
+from ..host.checks import until
 from .asking import error_of
 from .conftest import Running
 
@@ -34,6 +37,18 @@ def test_prompts_are_gone_on_from_as_the_library_does(client: openai.OpenAI, llm
 def test_sixteen_tokens_unless_told_otherwise(client: openai.OpenAI) -> None:
     answer = complete(client, "abc", logit_bias={"2": -100})
     assert (answer.usage.completion_tokens, answer.choices[0].finish_reason) == (16, "length")
+
+
+def test_an_answer_leaves_nothing_to_the_garbage_collector(client: openai.OpenAI) -> None:
+    """Its tokens would wait for it in thousands, and everybody else while they are looked through."""
+    gc.collect()
+    gc.disable()
+    try:
+        complete(client, "abc", max_tokens=12, n=3)
+        list(complete(client, "abc", max_tokens=12, stream=True))
+        until(lambda: not [one for one in gc.get_objects() if isinstance(one, (Generation, Request))])
+    finally:
+        gc.enable()
 
 
 def test_log_probabilities_name_each_token_and_its_place(client: openai.OpenAI) -> None:

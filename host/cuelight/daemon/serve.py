@@ -29,6 +29,9 @@ _BACKLOG = 1024
 _SEND_BYTES = 128 << 10
 _LAST_WORDS_S = 5
 _SWITCH_S = 0.0005
+# Of the collector: the oldest generation, which takes longest, all but waits for `_tidy`.
+_GENERATIONS = (700, 10, 1000)
+_TIDY_S = 10
 _log = logging.getLogger(__name__)
 
 
@@ -88,6 +91,8 @@ class Daemon:
                 # Nothing here depends on where a client is, and anybody can claim it.
                 proxy_headers=False,
                 # The service ends by itself what is under way for too long; this is for what does not end then.
+                callback_notify=self._tidy,
+                timeout_notify=_TIDY_S,
                 timeout_graceful_shutdown=int(service.settings.server.drain_s) + _LAST_WORDS_S,
             ),
             f"{service.model} at {self.url}",
@@ -124,6 +129,11 @@ class Daemon:
             self._loop.add_signal_handler(signal.SIGHUP, self._reload)
         await self._server.serve([self._listener])
 
+    async def _tidy(self) -> None:
+        """Collect garbage while nobody waits for anything."""
+        if not self._server.server_state.tasks:
+            gc.collect()
+
     def _stop(self) -> None:
         if self._server.should_exit:
             self._server.force_exit = True
@@ -146,6 +156,7 @@ class _Server(uvicorn.Server):
         # What is there stays; the collector need not look at it again, which would stop everything for a while.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(*_GENERATIONS)
         # Who brings a VIP onto the device gives the interpreter away at each register access.
         sys.setswitchinterval(_SWITCH_S)
         _log.info("Serving %s.", self._what)
