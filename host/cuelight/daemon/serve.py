@@ -30,7 +30,7 @@ _SEND_BYTES = 128 << 10
 _LAST_WORDS_S = 5
 _SWITCH_S = 0.0005
 # Of the collector: the oldest generation, which takes longest, all but waits for `_tidy`.
-_GENERATIONS = (700, 10, 1000)
+_GENERATIONS = (500, 2, 5000)
 _TIDY_S = 10
 _log = logging.getLogger(__name__)
 
