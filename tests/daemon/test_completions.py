@@ -109,10 +109,42 @@ def test_what_can_not_be_is_refused_in_a_sentence(
     assert error_of(response)["message"].count(".") == 1 or "v1" in path
 
 
-def test_what_is_no_json_is_refused(running: Running) -> None:
-    for body in (b"{", b"\xff\xfe", b"[1]", b'{"model": NaN}'):
-        response = httpx2.post(
-            f"{running.url}/v1/completions", content=body, headers={"Content-Type": "application/json"}
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[1]",
+        b'{"model": NaN}',
+        b'{"model": "tiny", "prompt": "\\ud800"}',
+        b'{"model": "tiny", "prompt": "a", "user": ' + b"[" * 100_000,
+    ],
+    ids=["nothing", "open", "no text", "no object", "no model", "half a character", "deep"],
+)
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
+def test_what_is_no_json_is_refused(running: Running, path: str, body: bytes) -> None:
+    response = httpx2.post(f"{running.url}{path}", content=body, headers={"Content-Type": "application/json"})
+    assert response.status_code == 400
+    assert error_of(response)["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("application/json", 200),
+        ("Application/JSON; charset=utf-8", 200),
+        ("application/vnd.some+json", 200),
+        ("text/plain", 400),
+        ("application/x-www-form-urlencoded", 400),
+        ("", 400),
+    ],
+)
+def test_a_body_has_to_say_that_it_is_json(running: Running, kind: str, status: int) -> None:
+    body = b'{"model": "tiny", "prompt": "a", "max_tokens": 1}'
+    response = httpx2.post(f"{running.url}/v1/completions", content=body, headers={"Content-Type": kind})
+    assert response.status_code == status
+    if status == 400:
+        assert error_of(response)["message"] == (
+            "The body has to be JSON; send it with the header 'Content-Type: application/json'."
         )
-        assert response.status_code == 400
-        assert error_of(response)["type"] == "invalid_request_error"

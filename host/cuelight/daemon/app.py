@@ -42,14 +42,18 @@ def build_app(service: Service) -> FastAPI:
         version=version("cuelight"),
         summary="Text from a language model, scheduled stage by stage by hardware",
         lifespan=lifespan,
+        # Not `include_router`, which would look for the route of each request twice.
+        routes=[
+            route
+            for routes in (chat_routes, completion_routes, model_routes, token_routes, health_routes, metrics_routes)
+            for route in routes(service).routes
+        ],
     )
     app.add_middleware(BodyLimit, limits=lambda: service.settings.limits)
     app.add_middleware(LogRequests)
     app.add_exception_handler(CuelightError, _refuse)
     app.add_exception_handler(RequestValidationError, _refuse_invalid)
     app.add_exception_handler(HTTPException, _refuse_http)
-    for routes in (chat_routes, completion_routes, model_routes, token_routes, health_routes, metrics_routes):
-        app.include_router(routes(service))
     return app
 
 

@@ -11,6 +11,7 @@ from cuelight.daemon.answering import Answer, AnswerResponse
 from cuelight.daemon.generation import Generation, Piece
 from cuelight.daemon.logprobs import text_logprobs
 from cuelight.daemon.routes.asking import choose_order, headers_of
+from cuelight.daemon.routes.json_route import JsonRoute
 from cuelight.daemon.schema.completion import TextAnswer, TextChoice, TextQuestion
 from cuelight.daemon.service import Service
 
@@ -19,7 +20,7 @@ __all__ = ["completion_routes"]
 
 def completion_routes(service: Service) -> APIRouter:
     """Routes of a service."""
-    router = APIRouter()
+    router = APIRouter(route_class=JsonRoute)
 
     @router.post("/v1/completions", response_model=None, responses={200: {"model": TextAnswer}})
     async def complete(question: TextQuestion, request: Request) -> Response:
