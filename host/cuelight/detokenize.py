@@ -26,6 +26,7 @@ class Detokenizer:
         self._spell = spell
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._drops_space = drops_first_space
+        self._within_character = False
 
     def add(self, token: int) -> str:
         """Take a token; returns the text that is settled now, perhaps none."""
@@ -33,7 +34,12 @@ class Detokenizer:
         if self._drops_space and spelled:
             self._drops_space = False
             spelled = spelled.removeprefix(b" ")
-        return self._decoder.decode(spelled)
+        # As most are; the decoder takes several times as long.
+        if spelled.isascii() and not self._within_character:
+            return spelled.decode("ascii")
+        text = self._decoder.decode(spelled)
+        self._within_character = bool(self._decoder.getstate()[0])
+        return text
 
     def flush(self) -> str:
         """Return what is held back; no token follows."""

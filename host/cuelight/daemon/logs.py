@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextvars
 import datetime
-import json
 import logging
 import random
 import re
 import time
 from typing import IO, Any
 
+from pydantic_core import to_json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = ["LogRequests", "about_request", "draw_id", "set_level", "write_json_lines"]
@@ -38,7 +38,7 @@ class JsonLines(logging.Formatter):
         line |= getattr(record, "fields", {})
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return to_json(line, fallback=str).decode()
 
 
 def write_json_lines(stream: IO[str], level: str) -> logging.Handler:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -74,22 +73,24 @@ class TextAssembler:
         self._detokenizer = detokenizer
         self._stop = tuple(stop)
         self._held = ""
-        self._tokens: deque[Placed] = deque()
+        self._tokens: list[Placed] = []
 
     def add(self, tokens: Sequence[Token]) -> Passage:
         """Take the next tokens and return what is settled now; the last of the answer settles all."""
         if self.stopped is not None:
             return _NOTHING
-        whole = ""
+        pieces: list[str] = []
+        offset = self.length + len(self._held)
         ended = False
         for token in tokens:
             ended = token.finish is not None
             if token.finish is not Finish.END_OF_TEXT:
-                self._tokens.append(Placed(token, self.length + len(self._held) + len(whole)))
-                whole += self._detokenizer.add(token.token)
+                self._tokens.append(Placed(token, offset))
+                pieces.append(self._detokenizer.add(token.token))
+                offset += len(pieces[-1])
         if ended:
-            whole += self._detokenizer.flush()
-        return self._settle(whole, ended)
+            pieces.append(self._detokenizer.flush())
+        return self._settle("".join(pieces), ended)
 
     def end(self) -> Passage:
         """Return what is held back: no token follows, though the last one did not say so."""
@@ -105,13 +106,11 @@ class TextAssembler:
         self._held = text[keep:]
         self.length += keep
         # A character that is not whole yet belongs to this length: its first token waits for it.
-        settled = [self._tokens.popleft() for _ in range(self._count_settled(ended and not found))]
-        return Passage(text[:keep], tuple(settled))
-
-    def _count_settled(self, everything: bool) -> int:
-        if everything:
-            return len(self._tokens)
-        return sum(placed.offset < self.length for placed in self._tokens)
+        count = len(self._tokens)
+        while count and not (ended and not found) and self._tokens[count - 1].offset >= self.length:
+            count -= 1
+        settled, self._tokens = tuple(self._tokens[:count]), self._tokens[count:]
+        return Passage(text[:keep], settled)
 
     def _possible_stop(self, text: str) -> int:
         """Characters at the end of `text` that a stop string may begin with."""
