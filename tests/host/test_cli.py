@@ -80,7 +80,10 @@ def test_status_of_the_twin(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "Name a command: generate, demo, serve, status, top, models, trace, completion; see cuelight --help."),
+        (
+            [],
+            "Name a command: generate, demo, serve, status, top, models, trace, doctor, completion; see cuelight --help.",
+        ),
         (["genrate"], "There is no command 'genrate', did you mean 'generate'; see cuelight --help."),
         (["trace"], "The following arguments are required: FILE; see cuelight trace --help."),
         (
@@ -199,7 +202,7 @@ def test_an_error_of_the_package_is_told_and_any_other_is_not_hidden(
 
 
 @pytest.mark.parametrize(
-    "command", ["", "generate", "demo", "status", "top", "models", "models fetch", "trace", "completion"]
+    "command", ["", "generate", "demo", "status", "top", "models", "models fetch", "trace", "doctor", "completion"]
 )
 @pytest.mark.parametrize("columns", [60, 80, 200])
 def test_help_fits_the_terminal_and_is_no_wider(

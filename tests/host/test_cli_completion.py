@@ -15,7 +15,7 @@ from cuelight.cli.arguments import build_parser
 from cuelight.cli.completion import Command, _walk
 from cuelight.engine.weights import DEFAULT_MODEL
 
-COMMANDS = ["generate", "demo", "serve", "status", "top", "models", "trace", "completion"]
+COMMANDS = ["generate", "demo", "serve", "status", "top", "models", "trace", "doctor", "completion"]
 CASES = [
     ("", COMMANDS),
     ("gen", ["generate"]),

@@ -327,7 +327,7 @@ def _add_doctor(commands: Any) -> None:
     how.add_argument(
         "--tree",
         type=Path,
-        metavar="PATH",
+        metavar="FILE",
         help="look at a captured machine: what --capture or lspci -D -xxxx wrote, or a folder with a copy of /sys and "
         "/proc",
     )

@@ -13,6 +13,7 @@ from cuelight.pci.access import AccessControl
 from cuelight.pci.config import ConfigSpace
 from cuelight.pci.errors import ErrorReporting
 from cuelight.pci.express import Express
+from cuelight.pci.power import power_state
 
 __all__ = ["DEVICES", "Function", "LinkState", "Region", "read_function", "read_number"]
 
@@ -81,7 +82,6 @@ class Function:
     """How often it was enabled and not disabled again; above 0 somebody uses it."""
     power_state: str | None
     """D0 to D3cold, or unknown."""
-    runtime_status: str | None
     runtime_control: str | None
     """auto: it may be put to sleep when nobody uses it."""
     d3cold_allowed: bool | None
@@ -160,6 +160,7 @@ def read_function(source: Source, address: str) -> Function:
     chain = re.findall(rf"(?<=/){ADDRESS}(?=/|$)", target)
     numa_node = read_number(text("numa_node"))
     d3cold = text("d3cold_allowed")
+    config = ConfigSpace(source.read(f"{folder}/config") or b"")
     return Function(
         address=address,
         root=root[0] if root else "",
@@ -167,14 +168,13 @@ def read_function(source: Source, address: str) -> Function:
         vendor_id=read_number(text("vendor"), 16) or 0,
         device_id=read_number(text("device"), 16) or 0,
         class_code=read_number(text("class"), 16) or 0,
-        config=ConfigSpace(source.read(f"{folder}/config") or b""),
+        config=config,
         driver=base("driver"),
         bars=_read_bars(text("resource")),
         iommu_group=read_number(base("iommu_group")),
         numa_node=None if numa_node == -1 else numa_node,
         enabled=read_number(text("enable")) or 0,
-        power_state=text("power_state"),
-        runtime_status=text("power/runtime_status"),
+        power_state=text("power_state") or _power_state(config),
         runtime_control=text("power/control"),
         d3cold_allowed=None if d3cold is None else d3cold == "1",
         error_counts=MappingProxyType(
@@ -183,6 +183,11 @@ def read_function(source: Source, address: str) -> Function:
         link_said=_read_link(text("current_link_speed"), text("current_link_width")),
         link_most_said=_read_link(text("max_link_speed"), text("max_link_width")),
     )
+
+
+def _power_state(config: ConfigSpace) -> str | None:
+    state = power_state(config)
+    return None if state is None else "D3hot" if state == 3 else f"D{state}"
 
 
 def _read_bars(text: str | None) -> tuple[Region, ...]:

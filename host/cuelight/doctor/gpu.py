@@ -44,8 +44,8 @@ class GpuTry:
     total: int
     largest: int | None
     """Bytes of the largest block that could be had; None if others used it, so that it was not tried."""
-    samples: tuple[LinkState, ...]
-    """Of its link while it copied."""
+    samples: dict[str, tuple[LinkState, ...]]
+    """Of links above it while it copied, by address of their lower ends."""
     copied_gb_s: float
     registers: dict[str, str]
     """By address of a board: the CUDA driver's name for what came of mapping its registers."""
@@ -106,10 +106,13 @@ def read_try(said: str | None) -> GpuTry | None:
         return None
 
 
-def read_samples(said: str | None) -> tuple[LinkState, ...]:
-    """Read lines of GT/s and lanes, as `probes.link` prints them."""
-    lines = re.findall(r"^(\d+(?:\.\d+)?) (\d+)$", said or "", re.MULTILINE)
-    return tuple(LinkState(float(speed), int(width)) for speed, width in lines)
+def read_samples(said: str | None) -> dict[str, tuple[LinkState, ...]]:
+    """Read lines of `probes.link`, by address of the links' lower ends."""
+    lines = re.findall(r"^(\S+) (\d+(?:\.\d+)?) (\d+)$", said or "", re.MULTILINE)
+    found: dict[str, tuple[LinkState, ...]] = {}
+    for address, speed, width in lines:
+        found[address] = (*found.get(address, ()), LinkState(float(speed), int(width)))
+    return found
 
 
 def _address(bus_id: str) -> str:

@@ -44,7 +44,7 @@ class Machine:
     idle_d3: bool
     """vfio-pci lets devices sleep that nobody has open."""
     samples: dict[str, tuple[LinkState, ...]]
-    """Of links of boards, by address, while registers were read."""
+    """Of links under load, by address of their lower ends."""
     gpu_states: dict[str, GpuState]
     nvlinks: dict[str, tuple[bool, ...]]
     gpu_tries: dict[str, GpuTry]
@@ -96,7 +96,14 @@ def read_machine(source: Source) -> Machine:
             if address not in functions:
                 functions[address] = read_function(source, address)
     said = {name: source.probe(name) for name in ("nvidia-smi", "nvlink")} if gpus else {}
-    tries = {one.address: read_try(source.probe("cuda", one.address)) for one in gpus}
+    results = {one.address: read_try(source.probe("cuda", one.address)) for one in gpus}
+    tries = {address: tried for address, tried in results.items() if tried is not None}
+    samples: dict[str, tuple[LinkState, ...]] = {}
+    for one in boards:
+        samples |= read_samples(source.probe("link", one.address))
+    # A GPU loads a link that it shares with a board more than that does.
+    for tried in tries.values():
+        samples |= tried.samples
     return Machine(
         functions=functions,
         boards=boards,
@@ -105,10 +112,10 @@ def read_machine(source: Source) -> Machine:
         groups=groups,
         options=(source.read("/proc/cmdline") or b"").decode(errors="replace"),
         idle_d3=(source.read("/sys/module/vfio_pci/parameters/disable_idle_d3") or b"N").strip() != b"Y",
-        samples={one.address: read_samples(source.probe("link", one.address)) for one in boards},
+        samples=samples,
         gpu_states=read_states(said.get("nvidia-smi")),
         nvlinks=read_links(said.get("nvlink"), tuple(one.address for one in gpus)),
-        gpu_tries={address: found for address, found in tries.items() if found is not None},
+        gpu_tries=tries,
         attention=_read_attention(source.probe("attention")),
     )
 

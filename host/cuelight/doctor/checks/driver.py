@@ -1,4 +1,4 @@
-"""Who has a board, and is it switched on?"""
+"""Who has a board, is it switched on, and can it send interrupts?"""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from cuelight.doctor.finding import Finding, Severity
 from cuelight.doctor.function import DEVICES, Function
 from cuelight.doctor.machine import Machine
 from cuelight.pci.config import Command
+from cuelight.pci.msix import MsiX
 
 __all__ = ["VFIO", "check_driver"]
 
@@ -16,11 +17,13 @@ BIND = "echo vfio-pci > {folder}/driver_override; echo {address} > /sys/bus/pci/
 
 
 def check_driver(machine: Machine) -> Iterator[Finding]:
-    """Driver, memory decode and bus mastering of each board that answers."""
+    """Driver, memory decode, bus mastering and MSI-X of each board that answers."""
     for board in machine.boards:
         yield _check_driver(board)
         if not board.config.absent and board.config.data:
             yield _check_command(board)
+            if board.express is not None:
+                yield _check_interrupts(board)
 
 
 def _check_driver(board: Function) -> Finding:
@@ -71,3 +74,28 @@ def _check_command(board: Function) -> Finding:
         "The driver switches that on when it opens the device.",
         "Nothing has to be done.",
     )
+
+
+def _check_interrupts(board: Function) -> Finding:
+    interrupts = MsiX.of(board.config)
+    if interrupts is None:
+        return Finding(
+            "interrupts",
+            Severity.NOTE,
+            board.address,
+            "It has no MSI-X.",
+            "The driver has to look again and again for what the device has to say.",
+            "Use a bitstream whose endpoint has it.",
+        )
+    if interrupts.enabled and not board.config.command & Command.BUS_MASTER:
+        return Finding(
+            "interrupts",
+            Severity.WARNING,
+            board.address,
+            "Its interrupts are on, but it is no bus master.",
+            "An interrupt is a write to memory, so none can be sent, and whoever waits for one waits in vain.",
+            "Close what uses it, and open it again.",
+        )
+    state = "on" if interrupts.enabled else "off until the driver needs them"
+    said = f"It has {interrupts.vectors} interrupts (MSI-X), {state}."
+    return Finding("interrupts", Severity.OK, board.address, said)

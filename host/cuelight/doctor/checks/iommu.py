@@ -22,8 +22,12 @@ def check_iommu(machine: Machine) -> Iterator[Finding]:
                 board.address,
                 "It is in no IOMMU group.",
                 "Without an IOMMU a program can't be given memory that a device may write to, so PUSH is not possible.",
-                "Turn on VT-d or AMD-Vi in the firmware, and start the kernel with intel_iommu=on iommu=pt, or with "
-                "iommu=pt on AMD.",
+                "Turn on VT-d or AMD-Vi in the firmware"
+                + (
+                    f"; the kernel was told already ({machine.options})."
+                    if "iommu=" in machine.options
+                    else ", and start the kernel with intel_iommu=on iommu=pt, or with iommu=pt on AMD."
+                ),
             )
         else:
             yield _check_group(machine, board, board.iommu_group)

@@ -35,8 +35,6 @@ def _check(machine: Machine, lower: Function, upper: Function | None) -> Iterato
         return
     where = f"to {upper.address}" if upper else "upwards"
     samples = machine.samples.get(lower.address, ())
-    if lower.address in machine.gpu_tries:
-        samples = machine.gpu_tries[lower.address].samples
     seen = [*samples] or [now]
     fine = True
     if len(kinds := Counter(str(one) for one in samples)) > 1:

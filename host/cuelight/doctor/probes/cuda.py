@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cuelight.doctor.probes.link import DEVICES, SAMPLES, read_link
+from cuelight.doctor.probes.link import DEVICES, SAMPLES, links_above, read_links
 from cuelight.pci.ids import DEVICE_ID, VENDOR_ID
 
 COPIED_BYTES = 256 << 20
@@ -54,7 +54,7 @@ def _try(driver: Any, address: str) -> dict[str, Any]:
             "free": free,
             "total": total,
             "largest": _largest(driver, free) if alone else None,
-            "link": _sample(driver, DEVICES / address),
+            "link": _sample(driver, links_above(address)),
             "registers": {board.name: _register(driver, board) for board in _boards()},
         }
     finally:
@@ -82,8 +82,8 @@ def _largest(driver: Any, free: int) -> int:
     return fits * GRAIN_BYTES
 
 
-def _sample(driver: Any, folder: Path) -> dict[str, Any]:
-    """Copy from host to GPU, look at the link in between."""
+def _sample(driver: Any, links: list[str]) -> dict[str, Any]:
+    """Copy from host to GPU, and look at links at the same time."""
     host = _ask(driver, driver.cuMemHostAlloc(COPIED_BYTES, 0))
     device = _ask(driver, driver.cuMemAlloc(COPIED_BYTES))
     try:
@@ -94,7 +94,7 @@ def _sample(driver: Any, folder: Path) -> dict[str, Any]:
         begin = time.perf_counter()
         for _ in range(SAMPLES):
             _ask(driver, driver.cuMemcpyHtoDAsync(device, host, COPIED_BYTES, 0))
-            lines.append(read_link(folder).strip())
+            lines += read_links(links).splitlines()
             _ask(driver, driver.cuCtxSynchronize())
         seconds = time.perf_counter() - begin
     finally:

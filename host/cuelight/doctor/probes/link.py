@@ -1,16 +1,17 @@
-"""Speed and width of a board's link while its registers are read without a pause."""
+"""Speed and width of the links above a board while its registers are read without a pause."""
 
 from __future__ import annotations
 
 import mmap
 import os
+import re
 import time
 from pathlib import Path
 
 from cuelight.pci.config import Command, ConfigSpace
 from cuelight.regmap import IDENTITY, Identity
 
-__all__ = ["SAMPLES", "read_link", "sample"]
+__all__ = ["DEVICES", "SAMPLES", "links_above", "read_links", "sample"]
 
 DEVICES = Path("/sys/bus/pci/devices")
 SAMPLES = 25
@@ -18,7 +19,7 @@ READ_S = 0.02
 
 
 def sample(address: str) -> str | None:
-    """Sample the link of the board at a PCI address.
+    """Sample the links between the board at a PCI address and the root.
 
     Reads of registers have no effect. Nothing is read of a device that does not decode memory, is not in D0, or whose
     registers this user may not read.
@@ -26,7 +27,7 @@ def sample(address: str) -> str | None:
     Returns
     -------
     str or None
-        A line for each of `SAMPLES` samples: GT/s, then lanes.
+        `SAMPLES` times a line for each link: PCI address of its lower end, GT/s, lanes.
     """
     folder = DEVICES / address
     try:
@@ -44,20 +45,29 @@ def sample(address: str) -> str | None:
     except (OSError, ValueError):
         return None
     with registers, memoryview(registers) as window, window.cast("I") as words:
-        return "".join(_sample(folder, words) for _ in range(SAMPLES))
+        return "".join(_sample(links_above(address), words) for _ in range(SAMPLES))
 
 
-def read_link(folder: Path) -> str:
-    """Read GT/s and lanes of the link above a function, as one line; empty where it has none."""
-    try:
-        speed, width = ((folder / f"current_link_{what}").read_text() for what in ("speed", "width"))
-    except OSError:
-        return ""
-    return f"{speed.split()[0]} {width.strip()}\n"
+def links_above(address: str) -> list[str]:
+    """Find the lower ends of the links between a function and the root, by PCI address."""
+    path = re.findall(r"(?<=/)[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", str((DEVICES / address).resolve()))
+    return path[1::2] or path
 
 
-def _sample(folder: Path, words: memoryview) -> str:
+def read_links(addresses: list[str]) -> str:
+    """Read GT/s and lanes of the links above functions, a line for each that has one."""
+    lines = []
+    for address in addresses:
+        try:
+            speed, width = ((DEVICES / address / f"current_link_{what}").read_text() for what in ("speed", "width"))
+        except OSError:
+            continue
+        lines.append(f"{address} {speed.split()[0]} {width.strip()}\n")
+    return "".join(lines)
+
+
+def _sample(addresses: list[str], words: memoryview) -> str:
     end = time.monotonic() + READ_S
     while time.monotonic() < end:
         words[Identity.MAGIC // 4]
-    return read_link(folder)
+    return read_links(addresses)
