@@ -41,7 +41,7 @@ def test_findings_stand_by_device_the_worst_first(tmp_path: Path, capsys: pytest
     port = lines[lines.index(headings[-1]) + 1 :]
     assert port[0].startswith("  warning  There were nonfatal errors: 3 CmpltTO.")
     assert any("→ setpci -s 0000:00:01.0 CAP_EXP+28.w=0:1f" in line for line in port)
-    assert lines[-1].startswith("0 fault, 2 warning, 1 note, ")
+    assert lines[-1].startswith("0 faults, 2 warnings, 1 note, ")
     assert max(map(len, lines)) <= 80
 
 

@@ -24,7 +24,7 @@ class Expected(NamedTuple):
 
 
 FAULTS: dict[str, tuple[Expected, ...]] = {
-    "aspm-reset": (Expected("errors-fatal", PORT, "COMPLETION_TIMEOUT", "ASPM"),),
+    "aspm-reset": (Expected("errors-fatal", PORT, "completion timeout", "ASPM"),),
     "bar-unassigned": (Expected("bar", BOARD, "no address", f"{PORT}/remove"),),
     "bus-reset": (
         Expected("bar", BOARD, "BAR0 is empty", "rescan"),

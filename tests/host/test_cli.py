@@ -82,7 +82,8 @@ def test_status_of_the_twin(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (
             [],
-            "Name a command: generate, demo, serve, status, top, models, trace, doctor, completion; see cuelight --help.",
+            "Name a command: generate, demo, serve, status, top, models, trace, doctor, completion; "
+            "see cuelight --help.",
         ),
         (["genrate"], "There is no command 'genrate', did you mean 'generate'; see cuelight --help."),
         (["trace"], "The following arguments are required: FILE; see cuelight trace --help."),

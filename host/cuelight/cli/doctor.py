@@ -78,27 +78,30 @@ def _print(console: Console, machine: Machine, findings: Sequence[Finding]) -> N
     subjects = {one.address: place for place, one in enumerate(machine.looked_at)}
     ordered = sorted(findings, key=lambda one: (subjects.get(one.subject, len(subjects)), one.subject))
     for subject, group in groupby(ordered, lambda one: one.subject):
-        console.print(Text(subject, "bold").append(f"  {_title(machine, subject)}", "dim"))
+        console.print(Text.assemble((subject, "bold"), (f"  {_title(machine, subject)}", "dim")))
         table = Table.grid(padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True, width=max(len(word) for word, _ in STYLES.values()))
         table.add_column(overflow="fold")
         for finding in sorted(group, key=lambda one: -one.severity):
             word, style = STYLES[finding.severity]
-            said = Text(finding.what, "" if finding.severity <= Severity.NOTE else style)
+            said = Text.assemble((finding.what, style if finding.severity > Severity.NOTE else ""))
             if finding.why:
-                said.append(f"\n{finding.why}", "not bold dim").append(f"\n→ {finding.remedy}", "not bold default")
+                said.append(f"\n{finding.why}", "dim").append(f"\n→ {finding.remedy}")
             table.add_row(Text(word, style), said)
         console.print(Padding(table, (0, 0, 1, 2)))
-    counts = [(sum(one.severity == severity for one in findings), STYLES[severity]) for severity in reversed(Severity)]
-    console.print(
-        Text(", ").join(Text(f"{count} {word}", style if count else "dim") for count, (word, style) in counts)
-    )
+    console.print(Text(", ").join(_count(severity, findings) for severity in reversed(Severity)))
+
+
+def _count(severity: Severity, findings: Sequence[Finding]) -> Text:
+    count = sum(one.severity == severity for one in findings)
+    word, style = STYLES[severity]
+    return Text(f"{count} {word}{'s' if count != 1 and severity else ''}", style if count else "dim")
 
 
 def _title(machine: Machine, subject: str) -> str:
     one = machine.functions.get(subject)
     if one is None:
-        return "this machine"
+        return "the whole machine"
     state = machine.gpu_states.get(subject)
     if one in machine.boards:
         return "Cuelight board"

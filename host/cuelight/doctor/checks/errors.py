@@ -60,7 +60,7 @@ def _check(one: Function) -> Iterator[Finding]:
         if latched:
             kind = "fatal" if latched & one.errors.fatal else "nonfatal"
             severity = Severity.FAULT if kind == "fatal" else Severity.WARNING
-            names = ", ".join(str(bit.name) for bit in Uncorrectable if bit in latched)
+            names = ", ".join(str(bit.name).lower().replace("_", " ") for bit in Uncorrectable if bit in latched)
             yield _lost(one, kind, severity, names, Uncorrectable.COMPLETION_TIMEOUT in latched)
 
 

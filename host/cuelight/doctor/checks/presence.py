@@ -17,7 +17,7 @@ RESCAN = "echo 1 > {folder}/remove; echo 1 > /sys/bus/pci/rescan"
 def check_boards(machine: Machine) -> Iterator[Finding]:
     """Boards by their identity; without one, what may be a board that has not been configured."""
     if machine.boards:
-        yield from (Finding("board", Severity.OK, one.address, "a Cuelight board") for one in machine.boards)
+        yield from (Finding("board", Severity.OK, one.address, "It is a Cuelight board.") for one in machine.boards)
         return
     yield Finding(
         "board",
