@@ -12,6 +12,7 @@ What went wrong is after the public report that the file names; identities and a
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 from cuelight.doctor.saved import HEADING, Saved, parse
@@ -23,7 +24,13 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.tree"))
 
 
 def machine(name: str) -> Saved:
-    """Read one."""
+    """Read one; it may be changed."""
+    saved = _read(name)
+    return Saved(saved.files, saved.links)
+
+
+@cache
+def _read(name: str) -> Saved:
     text = (FOLDER / f"{name}.tree").read_text()
     first, _, rest = text.partition("\n")
     if not first.startswith("like "):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cuelight.doctor import Finding, Recording, Source, examine, load_tree, read_machine
+from cuelight.doctor import Finding, Recording, Severity, Source, examine, load_tree, read_machine
 from cuelight.doctor.saved import HEADING, Saved, dump, parse
 from cuelight.doctor.tree import parse_lspci
 from cuelight.errors import CaptureError
@@ -93,7 +93,9 @@ def lspci(name: str) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("name", ["acs-redirect", "link-narrow", "aspm-l1", "payload-longer", "timeout-short"])
+@pytest.mark.parametrize(
+    "name", ["acs-redirect", "link-narrow", "aspm-l1", "payload-longer", "timeout-short", "server"]
+)
 def test_what_lspci_prints_is_enough_for_some(name: str, tmp_path: Path) -> None:
     """Ports above each function are found from the buses behind bridges."""
     (tmp_path / "config.txt").write_text(lspci(name))
@@ -102,9 +104,10 @@ def test_what_lspci_prints_is_enough_for_some(name: str, tmp_path: Path) -> None
     known = read_machine(machine(name))
     assert [one.path for one in found.looked_at] == [one.path for one in known.looked_at]
     assert {one.root for one in found.boards} == {one.root for one in known.boards}
-    warned = {(one.check, one.subject, one.what) for one in findings(machine(name)) if one.severity > 1}
-    assert warned
-    assert warned <= {(one.check, one.subject, one.what) for one in examine(found)}
+    # Whether there was a load is not known, so a slow link is a note.
+    assert {(one.check, one.subject, one.what) for one in examine(found) if one.severity > Severity.NOTE} == {
+        (one.check, one.subject, one.what) for one in findings(machine(name)) if one.severity > Severity.NOTE
+    }
 
 
 @pytest.mark.parametrize(

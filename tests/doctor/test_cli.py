@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cuelight.cli import main
+from cuelight.doctor import probes
 from cuelight.doctor.saved import dump
 
 from .machines import machine
@@ -65,18 +66,20 @@ def test_a_tree_can_be_captured_of_this_machine_only(tmp_path: Path) -> None:
         main(["doctor", "--tree", tree("server", tmp_path), "--capture", str(tmp_path / "again")])
 
 
-def test_this_machine_can_be_captured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_this_machine_can_be_captured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What is written is enough to look at it elsewhere, and does not tell whose it is."""
+    # Loading torch once more takes long; test_probes.py tries it.
+    monkeypatch.setitem(probes.PROBES, "attention", lambda _: None)
     path = tmp_path / "machine.txt"
     assert main(["doctor", "--capture", str(path)]) == 0
     assert str(path) in capsys.readouterr().out
     text = path.read_text()
     assert socket.gethostname() not in text
     assert os.environ.get("USER", "root=") not in text
-    main(["doctor", "--json", "--tree", str(path)])
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    said = {one["what"] for one in found if one["check"] == "attention"}
-    assert said == {
-        f"Attention in {dtype} on the CPU lane: flash_attention_for_cpu (decode, prefill)."
-        for dtype in ("float32", "bfloat16")
-    }
+    statuses = [main(["doctor", "--json"]), main(["doctor", "--json", "--tree", str(path)])]
+    lines = capsys.readouterr().out.splitlines()
+    assert statuses[0] == statuses[1]
+    assert lines
+    assert lines[: len(lines) // 2] == lines[len(lines) // 2 :]

@@ -32,6 +32,8 @@ class Group:
 class Machine:
     """Boards and GPUs, the ports above them, and what was said about them."""
 
+    config_only: bool
+    """Nothing is known but configuration space, as when lspci is all that was asked."""
     functions: dict[str, Function]
     """By address: boards, GPUs, bridges, and whatever shares a group with a board."""
     boards: tuple[Function, ...]
@@ -105,6 +107,7 @@ def read_machine(source: Source) -> Machine:
     for tried in tries.values():
         samples |= tried.samples
     return Machine(
+        config_only=bool(wanted) and not any(source.read(f"{DEVICES}/{address}/enable") for address in wanted),
         functions=functions,
         boards=boards,
         gpus=gpus,
