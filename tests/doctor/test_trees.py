@@ -8,7 +8,7 @@ import pytest
 
 from cuelight.doctor import Finding, Severity, examine, read_machine
 
-from .machines import FOLDER, NAMES, machine
+from .machines import FOLDER, NAMES, machine, patched
 
 BOARD, PORT, GPU, GPU_PORT = "0000:01:00.0", "0000:00:01.0", "0000:02:00.0", "0000:00:06.0"
 SERVER_BOARD, SERVER_GPU = "0000:23:00.0", "0000:24:00.0"
@@ -100,6 +100,8 @@ NOTES: dict[str, tuple[Expected, ...]] = {
         Expected("gpu-memory", SERVER_GPU, "others use it"),
     ),
     "gpu-window": (Expected("window", GPU, "256 MiB of its memory; it could show 32768"),),
+    "iommu-mates": (Expected("iommu", BOARD, "has others: 0000:01:00.1", "vfio-pci"),),
+    "l0s": (Expected("aspm", BOARD, "L0s", "pcie_aspm.policy=performance"),),
     "may-sleep": (Expected("power", BOARD, "down to D3cold", "disable_idle_d3=1"),),
     "no-driver": (
         Expected("driver", BOARD, "No driver", "driver_override"),
@@ -115,6 +117,7 @@ NOTES: dict[str, tuple[Expected, ...]] = {
         Expected("iomemory", SERVER_BOARD, "was not tried"),
     ),
     "server": (),
+    "slot-narrow": (Expected("link-slot", BOARD, "It has 8 lanes, but what it is plugged into has 4"),),
     "virtual-machine": (Expected("board", "system", "No Cuelight board"),),
     "workstation": (Expected("peer", BOARD, "below another port of the same host bridge"),),
 }
@@ -150,6 +153,50 @@ def test_each_finding_says_what_why_and_what_to_do(name: str) -> None:
         assert bool(one.why) == bool(one.remedy) == (one.severity > Severity.OK)
         assert not one.why or one.why.endswith(".")
         assert "None" not in one.what + one.why + one.remedy
+
+
+@pytest.mark.parametrize(
+    ("rows", "severity", "expected"),
+    [
+        ({0x98: "10"}, Severity.WARNING, Expected("timeout", BOARD, "is disabled", "CAP_EXP+28.w=0:10")),
+        ({0x98: "07"}, Severity.WARNING, Expected("timeout", BOARD, "does not exist", "CAP_EXP+28.w=0:f")),
+        ({0x41: "70"}, Severity.NOTE, Expected("interrupts", BOARD, "no MSI-X")),
+        ({0x100: "00 00 00 00"}, Severity.NOTE, Expected("errors", BOARD, "no Advanced Error Reporting")),
+    ],
+)
+def test_findings_that_hang_on_one_register(rows: dict[int, str], severity: Severity, expected: Expected) -> None:
+    saved = machine("workstation")
+    path = f"/sys/bus/pci/devices/{BOARD}/config"
+    for offset, row in rows.items():
+        saved.files[path] = patched(saved.files[path], f"{offset:03x}: {row}")
+    one = next(one for one in examine(read_machine(saved)) if (one.check, one.subject) == (expected.check, BOARD))
+    assert (one.severity, expected.what in one.what, expected.remedy in one.remedy) == (severity, True, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "severity", "expected"),
+    [
+        (
+            f"/sys/bus/pci/devices/{PORT}/power_state",
+            "D3hot",
+            Severity.WARNING,
+            Expected("power", BOARD, f"D3hot: {PORT}"),
+        ),
+        (f"/sys/bus/pci/devices/{BOARD}/config", "", Severity.NOTE, Expected("config", BOARD, "can't be read", "root")),
+        (
+            "/probe/attention",
+            '{"kernels": {"float32": {"decode": "attention_math", "prefill": "flash_attention_for_cpu"}}}',
+            Severity.WARNING,
+            Expected("attention", "system", "attention_math (decode) and flash_attention_for_cpu (prefill)"),
+        ),
+    ],
+)
+def test_findings_that_hang_on_one_file(path: str, text: str, severity: Severity, expected: Expected) -> None:
+    saved = machine("workstation")
+    saved.files[path] = text.encode()
+    found = {(one.check, one.subject): one for one in examine(read_machine(saved))}
+    one = found[expected.check, expected.subject]
+    assert (one.severity, expected.what in one.what, expected.remedy in one.remedy) == (severity, True, True)
 
 
 def test_every_machine_is_looked_at_for_something() -> None:

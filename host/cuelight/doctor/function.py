@@ -19,8 +19,8 @@ __all__ = ["DEVICES", "Function", "LinkState", "Region", "read_function", "read_
 
 DEVICES = "/sys/bus/pci/devices"
 ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
-MEMORY, UNSET = 0x200, 0x2000_0000
-"""Flags of a resource: it is memory; it has no address yet (Linux, include/linux/ioport.h)."""
+UNSET = 0x2000_0000
+"""Flag of a resource: it has no address yet (Linux, include/linux/ioport.h)."""
 
 BARS = 6
 
@@ -37,11 +37,6 @@ class Region:
     def size(self) -> int:
         """Bytes; 0 of a BAR that is not there."""
         return self.end - self.start + 1 if self.flags else 0
-
-    @property
-    def memory(self) -> bool:
-        """It maps memory."""
-        return bool(self.flags & MEMORY)
 
     @property
     def assigned(self) -> bool:
