@@ -11,7 +11,7 @@ from cuelight.pci.resizable import resizable_bars
 
 __all__ = ["check_clocks", "check_memory", "check_nvlinks", "check_window"]
 
-POWER_CAP, SLOWDOWN, THERMAL, HARDWARE_THERMAL, POWER_BRAKE = 0x04, 0x08, 0x20, 0x40, 0x80
+IDLE, POWER_CAP, SLOWDOWN, THERMAL, HARDWARE_THERMAL, POWER_BRAKE = 0x01, 0x04, 0x08, 0x20, 0x40, 0x80
 """Bits of nvmlClocksEventReasons (NVML API reference)."""
 
 SLOWED = {
@@ -90,7 +90,8 @@ def _check_clocks(address: str, state: GpuState) -> Finding:
             "Under full load that is as it should be, unless the limit was lowered.",
             "nvidia-smi -q -d POWER tells the limit, nvidia-smi -pl sets it.",
         )
-    return Finding("gpu-clocks", Severity.OK, address, f"Nothing holds its clocks down ({state.name}, {clocks}).")
+    idle = ", idle" if state.slowed & IDLE else ""
+    return Finding("gpu-clocks", Severity.OK, address, f"Nothing holds its clocks down ({state.name}, {clocks}{idle}).")
 
 
 def check_nvlinks(machine: Machine) -> Iterator[Finding]:
