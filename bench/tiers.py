@@ -26,7 +26,7 @@ from random import Random
 from typing import NamedTuple
 
 from cuelight import LLM, Tier, regmap
-from cuelight.engine.config import block_positions, blocks_for, load_config, stage_count
+from cuelight.engine.config import LAYERS_PER_STAGE, block_positions, blocks_for, load_config, stage_count
 from cuelight.request import Request
 from cuelight.tiers import TIERS
 from cuelight.timeline import build_timeline
@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=100, help="VIPs in each condition")
     parser.add_argument("--rounds", type=int, default=4, help="turns that each condition takes")
     parser.add_argument("--depth", type=int, choices=(1, 2), default=2, help="dispatches the lane holds at most")
-    parser.add_argument("--layers-per-stage", type=int, default=5)
+    parser.add_argument("--layers-per-stage", type=int, default=LAYERS_PER_STAGE)
     parser.add_argument("--seat-floor", type=int, default=1, help="seats that best-effort requests leave free")
     options = parser.parse_args()
     random = Random(1)

@@ -14,7 +14,7 @@ from typing import Any, Self, Unpack
 
 from cuelight.device import Device
 from cuelight.engine.chat import ChatTemplate
-from cuelight.engine.config import DTYPES, block_positions, blocks_for, load_config, stage_count
+from cuelight.engine.config import DTYPES, LAYERS_PER_STAGE, block_positions, blocks_for, load_config, stage_count
 from cuelight.engine.defaults import load_defaults
 from cuelight.engine.grammar import Grammar, Grammars
 from cuelight.engine.progress import Progress, silent
@@ -86,7 +86,7 @@ class LLM:
         lanes: int = 1,
         context: int | None = None,
         kv_positions: int = DEFAULT_KV_POSITIONS,
-        layers_per_stage: int = 5,
+        layers_per_stage: int = LAYERS_PER_STAGE,
         seats: int | None = None,
         rows: int | None = None,
         tiers: Sequence[Tier] | None = None,

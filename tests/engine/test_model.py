@@ -291,7 +291,7 @@ def test_geometry_follows_the_shape_of_the_model(tmp_path: Path, smollm_director
     smollm = load_config(smollm_directory)
     assert (smollm.layers, smollm.heads, smollm.kv_heads, smollm.head_dim) == (30, 9, 3, 64)
     assert smollm.eos_ids == {0, 2}
-    assert (block_positions(smollm), head_group(smollm), stage_count(smollm)) == (128, 3, 9)
+    assert (block_positions(smollm), head_group(smollm), stage_count(smollm)) == (128, 3, 13)
     assert [blocks_for(smollm, positions) for positions in (1, 128, 129)] == [1, 1, 2]
     save_model(tmp_path, num_attention_heads=16, num_key_value_heads=16, head_dim=8)
     other = load_config(tmp_path)

@@ -105,7 +105,7 @@ def test_all_of_a_model_is_told(home: Path, hub: Hub) -> None:
     about = json.loads(ask(home, hub, "show", "acme/whole", "--json")[0])
     assert about == json.loads(ask(home, hub, "--json", "show", "acme/whole")[0])
     assert (about["family"], about["dtype"], about["problem"]) == ("qwen3", "float32", None)
-    assert (about["stages"], about["block_positions"]) == (4, 64)
+    assert (about["stages"], about["block_positions"]) == (5, 64)
     assert about["kv_bytes_per_position"] == {"float32": 1024, "bfloat16": 512}
     assert (about["config"]["context"], about["config"]["qk_norm"], about["config"]["eos_ids"]) == (512, True, [2])
     assert (about["temperature"], about["filters"]["top_k"], about["chat_template"]) == (0.6, 20, False)
@@ -113,7 +113,7 @@ def test_all_of_a_model_is_told(home: Path, hub: Hub) -> None:
     told = {line[:12].strip(): line[12:] for line in lines}
     assert told["can run"] == "yes"
     assert told["context"] == "512 positions"
-    assert told["stages"] == "4: prefill, kv-init, 1 of 4 layers, output decode"
+    assert told["stages"] == "5: prefill, kv-init, 2 of 2 layers, output decode"
     assert told["KV cache"].startswith("1,024 bytes a position in float32")
     assert told["sampling"] == "temperature 0.6, top_k 20 unless told otherwise"
     assert told["path"] == about["path"]

@@ -15,6 +15,7 @@ from cuelight.errors import InvalidArgument, ModelFileError, UnsupportedModel
 __all__ = [
     "DTYPES",
     "END_TEXTS",
+    "LAYERS_PER_STAGE",
     "ModelConfig",
     "block_positions",
     "blocks_for",
@@ -27,6 +28,9 @@ __all__ = [
 
 DTYPES = ("float32", "bfloat16")
 """What models can be run in, the default first."""
+
+LAYERS_PER_STAGE = 3
+"""What a request of a higher tier waits for is the end of two stages, so these are short unless told otherwise."""
 
 END_TEXTS = ("<|endoftext|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|end|>", "<|EOT|>", "</s>")
 """Special tokens that end a text whatever else a model's files say."""
@@ -94,7 +98,7 @@ def head_group(config: ModelConfig) -> int:
     return 8 if config.kv_heads % 8 == 0 else config.kv_heads
 
 
-def stage_count(config: ModelConfig, layers_per_stage: int = 5) -> int:
+def stage_count(config: ModelConfig, layers_per_stage: int = LAYERS_PER_STAGE) -> int:
     """Stages of the model: prefill, kv-init, layer stages of at most `layers_per_stage` layers, output decode."""
     if layers_per_stage < 1:
         raise InvalidArgument(f"layers_per_stage must be at least 1, not {layers_per_stage}.")
