@@ -8,6 +8,7 @@ from cuelight_rtl.lanes import Lanes
 from cuelight_rtl.params import Params
 
 from .spec import Spec
+from .walk import joined
 
 __all__ = ["completions"]
 
@@ -16,7 +17,7 @@ def completions(params: Params) -> Spec:
     """All lanes with the walkers of all passes, beside a ghost that knows on which lane each pass is."""
     room = Lanes(params)
     lanes, walkers, pipelines = room.dispatchers, room.walkers, room.pipelines
-    spec = Spec(room)
+    spec = Spec(room, keeps=True)
     m = spec.m
     rooms, numbers = range(len(walkers)), range(params.lanes)
     owners = Array(pipelines.owners)
@@ -128,6 +129,8 @@ def completions(params: Params) -> Spec:
         outstanding, lane = spec.inside(f"walk_{each}.outstanding"), walker.next.lane
         fresh = spec.inside(f"walk_{each}.fresh")
         here = Cat(now for now, _, _ in held[each])
+        with spec.about(f"Walker {each}"):
+            joined(spec, walker, outstanding, alive[each] & ~walker.walking)
         spec.lemma(
             f"Walker {each} counts its dispatches, which are on the lane where its latest was.",
             (outstanding == sum(here))
@@ -144,8 +147,9 @@ def completions(params: Params) -> Spec:
             & (~here.any() | (owners[home[each]] == group_of[each])),
         )
         spec.lemma(
-            f"The last dispatch of walker {each} is the last.",
-            Cat(~(now & final) | ~walker.walking for now, final, _ in held[each]).all(),
+            f"The last dispatch of walker {each} is the last to be complete.",
+            Cat(~(now & final) | ~walker.walking for now, final, _ in held[each]).all()
+            & (walker.walking | ~here.any() | Cat(now & final for now, final, _ in held[each]).any()),
         )
     for number, lane in enumerate(lanes):
         oldest, newest = (

@@ -12,7 +12,7 @@ from cuelight_rtl.walk import Walker
 
 from .spec import Spec
 
-__all__ = ["promised", "stages"]
+__all__ = ["joined", "promised", "stages"]
 
 
 def promised(spec: Spec, room: Walker, params: Params, pipelines: Pipelines, number: int) -> Signal:
@@ -40,6 +40,21 @@ def promised(spec: Spec, room: Walker, params: Params, pipelines: Pipelines, num
     return alive
 
 
+def joined(spec: Spec, room: Walker, outstanding: Value, ended: Value) -> None:
+    """What lanes promise a walker that has dispatches ``outstanding``, and had its last one if it ``ended``."""
+    spec.promise(
+        "What is dispatched was ready; two are outstanding at most, and none completes or is dropped in that cycle.",
+        room.ready & ~room.drop & ~room.done & (outstanding < 2),
+        when=room.go,
+    )
+    spec.promise("What completes was outstanding, and is not dropped.", (outstanding != 0) & ~room.drop, when=room.done)
+    spec.promise(
+        "Of its last dispatch it is told so, and of no other.",
+        room.done_final == (room.done & ended & (outstanding == 1)),
+        when=room.done | room.done_final,
+    )
+
+
 def stages(params: Params, *, second: bool = False) -> Spec:
     """Pass 0 of group 0, which owns whichever lanes, or its second pass; a ghost remembers what was dispatched."""
     warnings.simplefilter("ignore", UnusedElaboratable)
@@ -54,11 +69,8 @@ def stages(params: Params, *, second: bool = False) -> Spec:
     layer, latest_lane = Signal(8), Signal(3)
     outstanding = Signal(2)
 
-    # What lanes promise: dispatches of a lane are two at most, and complete in their order.
     spec.assume(pipelines.owners[0] == 0)
-    spec.assume(~go | (room.ready & ~room.drop & ~done & (outstanding < 2)))
-    spec.assume(~done | ((outstanding != 0) & ~room.drop))
-    spec.assume(room.done_final == (done & ended & (outstanding == 1)))
+    joined(spec, room, outstanding, ended)
 
     final_stage = room.stage_count - 2 + room.samples
     with m.If(room.start):
