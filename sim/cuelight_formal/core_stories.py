@@ -140,13 +140,8 @@ STORIES = [
 
 def tell(params: Params, part: str = "") -> list[int]:
     """Plays all stories; for each claim of a part, or of all, the first cycle in which it says something, or -1."""
-    runs = [_play(params, part, story, group) for group in range(params.lanes) for story in STORIES]
-    return [min((first for first in firsts if first >= 0), default=-1) for firsts in zip(*runs, strict=True)]
-
-
-def _play(params: Params, part: str, story: Story, group: int) -> list[int]:
     core = claimed(CoreState(params, part, played=True))
-    return core.spec.play(_script(core, story, group))
+    return core.spec.play([_script(core, story, group) for group in range(params.lanes) for story in STORIES])
 
 
 def _script(core: CoreState, story: Story, group: int) -> Callable[[SimulatorContext], bool]:

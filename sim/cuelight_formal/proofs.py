@@ -39,8 +39,9 @@ _FEW_SLOTS = SmallParams(slots=4)
 _LANES = SmallParams(lanes=4)
 _TWO_GROUPS = SmallParams(slots=4, lanes=2)
 _CORES = {"core": _FEW_SLOTS, "core_lanes": SmallParams(slots=2, seats=2, lanes=2)}
+_FAST_CORE, _FAST_PART = SmallParams(slots=2, seats=2), "promises"
 _DEVICE = SmallParams(slots=4, seats=2, stages=5)
-_FREE_CYCLES = {"loop": 12, "lane": 10, "second": 10}
+_FREE_CYCLES = {"loop": 12, "lane": 8, "second": 8}
 
 PROOFS = [
     Proof("judge", partial(verdicts, Params()), Method.LOGIC),
@@ -75,6 +76,14 @@ PROOFS = [
             stories=partial(tell, params),
         )
         for name, params in _CORES.items()
+    ),
+    Proof(
+        "core_promises",
+        partial(steps, _FAST_CORE, _FAST_PART),
+        Method.INDUCTION,
+        blank=False,
+        stories=partial(tell, _FAST_CORE, _FAST_PART),
+        fast=True,
     ),
     *(
         Proof(

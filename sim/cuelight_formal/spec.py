@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -271,34 +271,35 @@ class Spec:
 
     # ---------------------------------------------------------------------------------------------- simulation
 
-    def play(self, script: Callable[[SimulatorContext], bool]) -> list[int]:
-        """Simulate it, every cycle of which ``script`` begins by driving inputs, until that says that it is over.
+    def play(self, scripts: Sequence[Callable[[SimulatorContext], bool]]) -> list[int]:
+        """Simulate it, once for each script, every cycle of which it begins by driving inputs, until it says it is over.
 
         Returns
         -------
-        For each claim, the first cycle in which it says something; -1 if there is none.
+        For each claim, the first cycle of a run in which it says something; -1 if there is none.
 
         Raises
         ------
         AssertionError
-            Something that is assumed or claimed does not hold in a cycle of the run.
+            Something that is assumed or claimed does not hold in a cycle of a run.
         """
         reached = [-1] * len(self._situations)
         situations, broken = Signal(len(reached)), Signal(len(self._obligations))
         self.m.d.comb += [situations.eq(Cat(self._situations)), broken.eq(~Cat(self._obligations))]
+        upcoming = iter(scripts)
 
         async def watch(context: SimulatorContext) -> None:
-            cycle = 0
+            script, cycle = next(upcoming), 0
             while not script(context):
                 seen, wrong = context.get(situations), context.get(broken)
                 assert not wrong, f"obligations {[i for i in range(len(broken)) if wrong >> i & 1]} in cycle {cycle}"
                 for index, first in enumerate(reached):
-                    if first < 0 and seen >> index & 1:
+                    if seen >> index & 1 and (first < 0 or cycle < first):
                         reached[index] = cycle
                 await context.tick()
                 cycle += 1
 
-        self._simulate(self.m, watch)
+        self._simulate(self.m, watch, times=len(scripts))
         return reached
 
     def begin_after(self, scene: Callable[[SimulatorContext], Coroutine[Any, Any, None]]) -> None:
@@ -330,11 +331,19 @@ class Spec:
         for read, value in shown:
             self.assume(~self.first() | (read == value))
 
-    def _simulate(self, design: Module, testbench: Callable[[SimulatorContext], Coroutine[Any, Any, None]]) -> None:
+    def _simulate(
+        self,
+        design: Module,
+        testbench: Callable[[SimulatorContext], Coroutine[Any, Any, None]],
+        times: int = 1,
+    ) -> None:
         simulator = Simulator(design)
         simulator.add_clock(1e-6, domain=self._clock)
         simulator.add_testbench(testbench)
         simulator.run()
+        for _ in range(times - 1):
+            simulator.reset()
+            simulator.run()
 
     # ------------------------------------------------------------------------------------------------ text
 
