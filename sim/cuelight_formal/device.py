@@ -110,7 +110,9 @@ def device(params: Params, scene: Scene) -> Spec:
     )
     first, second = (spec.inside(f"scheduler.core.pass_{k}.view__members") for k in range(2))
     spec.claim("A seat is in one pass alive at most.", (first & second) == 0, when=room.alive.all())
-    goes, ends, taken = (room.tells(kind) for kind in (CommitKind.DISPATCH, CommitKind.COMPLETE, CommitKind.TAKEN))
+    goes, ends, taken, reoffered = (
+        room.tells(kind) for kind in (CommitKind.DISPATCH, CommitKind.COMPLETE, CommitKind.TAKEN, CommitKind.REOFFERED)
+    )
     depth = spec.inside("scheduler.lanes.lane_0.depth")
     before = room.stage[lane.detail[10]]
     spec.claim(
@@ -121,13 +123,14 @@ def device(params: Params, scene: Scene) -> Spec:
         when=goes,
     )
     spec.claim(
-        "What completes is the oldest outstanding; what is taken, the oldest that was not.",
+        "What completes, or is offered again with those after it, is the oldest outstanding; what is taken, the oldest"
+        " that was not.",
         Mux(
-            ends,
-            (room.outstanding != 0) & (lane.id == room.sequences[0]),
+            taken,
             (room.untaken != 0) & (lane.id == room.sequences[(room.outstanding - room.untaken)[0]]),
+            (room.outstanding != 0) & (lane.id == room.sequences[0]),
         ),
-        when=ends | taken,
+        when=ends | taken | reoffered,
     )
     shown, offered = spec.inside("scheduler.lanes.lane_0.head"), spec.inside("scheduler.lanes.lane_0.offered")
     spec.claim(

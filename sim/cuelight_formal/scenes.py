@@ -98,7 +98,8 @@ SCENES = {
             (
                 "Of two outstanding dispatches one is taken, one completes, and a third follows.",
                 (CommitKind.TAKEN, CommitKind.COMPLETE, CommitKind.DISPATCH),
-            )
+            ),
+            ("One that was taken is offered again.", (CommitKind.TAKEN, CommitKind.REOFFERED)),
         ],
     ),
     "second": Scene(

@@ -272,7 +272,7 @@ class Spec:
     # ---------------------------------------------------------------------------------------------- simulation
 
     def play(self, scripts: Sequence[Callable[[SimulatorContext], bool]]) -> list[int]:
-        """Simulate it, once for each script, every cycle of which it begins by driving inputs, until it says it is over.
+        """Simulate it, once for each script, which begins each cycle by driving inputs, until it says that it is over.
 
         Returns
         -------
