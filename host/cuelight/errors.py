@@ -13,6 +13,7 @@ __all__ = [
     "DeviceFull",
     "DeviceLost",
     "DownloadError",
+    "FormatNotKept",
     "GrammarError",
     "GroupResetting",
     "InvalidArgument",
@@ -49,6 +50,10 @@ class InvalidArgument(CuelightError, ValueError):
 
 class GrammarError(InvalidArgument):
     """A form that answers are to have is none, or can't be kept to."""
+
+
+class FormatNotKept(CuelightError):
+    """An answer that had begun can't go on in the form that it is to have."""
 
 
 class PromptTooLong(InvalidArgument):

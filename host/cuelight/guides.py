@@ -8,7 +8,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from cuelight.engine.grammar import Guide
-from cuelight.errors import CuelightError, GrammarError
+from cuelight.errors import CuelightError, FormatNotKept, GrammarError
 from cuelight.request import Request
 
 __all__ = ["Guides"]
@@ -63,11 +63,12 @@ class _Follower:
 
     def _give_up(self, error: BaseException) -> None:
         """Let the request fail alone; it would be parked for ever."""
-        cause = (
-            error
-            if isinstance(error, CuelightError)
-            else GrammarError(f"The answer can't be kept to its format ({error!r}); report this as a bug.")
-        )
+        if isinstance(error, GrammarError):
+            cause: CuelightError = FormatNotKept(str(error))
+        elif isinstance(error, CuelightError):
+            cause = error
+        else:
+            cause = FormatNotKept(f"The answer can't be kept to its format ({error!r}); report this as a bug.")
         self._request.blame(cause)
         with contextlib.suppress(CuelightError):
             self._request.cancel()

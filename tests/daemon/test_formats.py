@@ -198,3 +198,14 @@ def test_forms_that_cannot_be_are_the_clients_mistake(
 ) -> None:
     with pytest.raises(openai.BadRequestError, match=reason):
         chat(client, max_tokens=5, **fields)
+
+
+def test_an_answer_that_can_not_go_on_in_its_format_is_no_bad_request(client: openai.OpenAI) -> None:
+    """The vocabulary spells but the first half of the word's last letter."""
+    form = {"type": "json_schema", "json_schema": {"name": "word", "schema": {"const": "ab\u00ff"}, "strict": True}}
+    with pytest.raises(openai.UnprocessableEntityError, match="kept to its format") as refusal:
+        chat(client, response_format=form)
+    assert refusal.value.code == "format_not_kept"
+    with pytest.raises(openai.APIError, match="kept to its format") as cut:
+        list(chat(client, response_format=form, stream=True))
+    assert cut.value.code == "format_not_kept"

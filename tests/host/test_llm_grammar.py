@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from cuelight import LLM, Finish, Stream
-from cuelight.errors import GrammarError, InvalidArgument
+from cuelight.errors import FormatNotKept, GrammarError, InvalidArgument
 
 from .checks import WAIT_S, assert_at_rest, assert_identical, until
 
@@ -141,7 +141,7 @@ def test_only_end_of_text_may_follow_what_is_complete(llm: LLM) -> None:
 def test_a_format_that_the_vocabulary_cannot_spell_fails_alone(llm: LLM) -> None:
     beside = llm.generate("abc", 100)
     stuck = llm.generate("a", 40, grammar=llm.grammars.json_schema({"const": "ab\u00e9"}))
-    with pytest.raises(GrammarError, match="format"):
+    with pytest.raises(FormatNotKept, match="format"):
         stuck.text(WAIT_S)
     assert stuck.request.received
     with pytest.raises(GrammarError, match="format"):

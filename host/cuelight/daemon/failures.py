@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pydantic_core import to_json
 from starlette.responses import Response
 
-from cuelight.errors import ChatTemplateError, CuelightError, InvalidArgument, PoisonRequest, Timeout
+from cuelight.errors import ChatTemplateError, CuelightError, FormatNotKept, InvalidArgument, PoisonRequest, Timeout
 
 __all__ = [
     "AccessDenied",
@@ -70,8 +70,9 @@ _DESCRIPTIONS: dict[type[CuelightError], Description] = {
     Stopping: Description(503, "service_unavailable", None),
     InvalidArgument: Description(400, "invalid_request_error", None),
     ChatTemplateError: Description(400, "invalid_request_error", None),
-    # Not the service's fault, so that clients do not try again what ends lanes.
+    # Not the service's fault, so that clients do not try again what ends lanes, or what the model can't spell.
     PoisonRequest: Description(422, "invalid_request_error", "poison_request"),
+    FormatNotKept: Description(422, "invalid_request_error", "format_not_kept"),
     Timeout: Description(504, "timeout", None),
 }
 _OWN_FAULT = Description(503, "service_unavailable", None)
