@@ -35,7 +35,7 @@ from cuelight.errors import (
 from cuelight.filters import NO_FILTERS, Filters, check_top_logprobs
 from cuelight.journal import Journal
 from cuelight.lanes.types import SlotRecord
-from cuelight.link import Link, Settings, identify
+from cuelight.link import Link, Settings
 from cuelight.manual import ManualRequest
 from cuelight.observe import SUFFIX
 from cuelight.policy import Cost, Tier, complete_tiers
@@ -48,6 +48,7 @@ from cuelight.snapshot import Failovers, RequestState, Snapshot
 from cuelight.status import Status, read_status
 from cuelight.trace import Event
 from cuelight.transports.base import Transport
+from cuelight.transports.identity import identify
 
 __all__ = ["Device"]
 

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from cuelight import regmap
 from cuelight.admission import Admission
 from cuelight.commands import Commands
-from cuelight.errors import DeviceBusy, TransportError
+from cuelight.errors import DeviceBusy
 from cuelight.journal import Journal
 from cuelight.lanes.port import next_sequence
 from cuelight.policy import Cost, Tier
-from cuelight.regmap import CONTROL, GROUP, GROUP_STRIDE, IDENTITY, LANE, LANE_STRIDE, TIER, TIER_STRIDE
+from cuelight.regmap import CONTROL, GROUP, GROUP_STRIDE, LANE, LANE_STRIDE, TIER, TIER_STRIDE
 from cuelight.results import Results
 from cuelight.room import Room
 from cuelight.segment import Segment
 from cuelight.transports.base import Transport
+from cuelight.transports.identity import identify
 
-__all__ = ["Link", "Settings", "identify"]
+__all__ = ["Link", "Settings"]
 
-_MAJOR = 1
 _SETTLE_S = 0.1
 
 
@@ -123,24 +123,3 @@ class Link:
                     f"The device refused to set {name} (register {register:#06x}) to {value}; "
                     "configure it while no request lives."
                 )
-
-
-def identify(transport: Transport) -> regmap.IdentityCapabilities:
-    """Check who answers, and return what it can do.
-
-    Raises
-    ------
-    DeviceLost
-        Nothing answers.
-    TransportError
-        What answers is no device of this version.
-    """
-    magic = transport.read32(IDENTITY + regmap.Identity.MAGIC)
-    if magic != regmap.Identity.MAGIC_RESET:
-        raise TransportError(f"What answers has the magic {magic:#010x}, so it is no Cuelight; check the URI.")
-    version = regmap.IdentityVersion.unpack(transport.read32(IDENTITY + regmap.Identity.VERSION))
-    if version.major != _MAJOR:
-        raise TransportError(
-            f"The device speaks version {version.major} and this driver {_MAJOR}; bring both to one version."
-        )
-    return regmap.IdentityCapabilities.unpack(transport.read64(IDENTITY + regmap.Identity.CAPABILITIES))

@@ -495,10 +495,7 @@ class PageReqStatus:
         )
 
     def pack(self) -> int:
-        return (
-            _place("active", self.active, 0, 16)
-            | _place("slot", self.slot, 16, 16)
-        )
+        return _place("active", self.active, 0, 16) | _place("slot", self.slot, 16, 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -518,10 +515,7 @@ class PageSchedCmd:
         )
 
     def pack(self) -> int:
-        return (
-            _place("stage", self.stage, 0, 32)
-            | _place("id", self.id, 32, 32)
-        )
+        return _place("stage", self.stage, 0, 32) | _place("id", self.id, 32, 32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -583,10 +577,7 @@ class IdentityVersion:
         )
 
     def pack(self) -> int:
-        return (
-            _place("minor", self.minor, 0, 16)
-            | _place("major", self.major, 16, 16)
-        )
+        return _place("minor", self.minor, 0, 16) | _place("major", self.major, 16, 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -742,10 +733,7 @@ class GroupCostChunk:
         )
 
     def pack(self) -> int:
-        return (
-            _place("c0", self.c0, 0, 16)
-            | _place("c1", self.c1, 16, 16)
-        )
+        return _place("c0", self.c0, 0, 16) | _place("c1", self.c1, 16, 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -850,10 +838,7 @@ class FifoTracePayload:
         )
 
     def pack(self) -> int:
-        return (
-            _place("id", self.id, 0, 32)
-            | _place("detail", self.detail, 32, 32)
-        )
+        return _place("id", self.id, 0, 32) | _place("detail", self.detail, 32, 32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -873,10 +858,7 @@ class FifoTraceState:
         )
 
     def pack(self) -> int:
-        return (
-            _place("index", self.index, 0, 32)
-            | _place("held", self.held, 32, 16)
-        )
+        return _place("index", self.index, 0, 32) | _place("held", self.held, 32, 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -1064,10 +1046,7 @@ class SlotRecordFlags:
         )
 
     def pack(self) -> int:
-        return (
-            _place("ignore_eos", self.ignore_eos, 0, 1)
-            | _place("masked", self.masked, 1, 1)
-        )
+        return _place("ignore_eos", self.ignore_eos, 0, 1) | _place("masked", self.masked, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ def library(name: str) -> ctypes.CDLL:
     """
     source = _NATIVE / f"{name}.cpp"
     digest = hashlib.sha256(" ".join(_FLAGS).encode())
-    for file in (source, *sorted(_INCLUDE.glob("*.h"))):
+    for file in (source, *sorted(_INCLUDE.glob("*.h*"))):
         digest.update(file.read_bytes())
     folder = cache_folder() / "native"
     target = folder / f"{name}-{digest.hexdigest()[:32]}.so"
@@ -50,7 +50,7 @@ def library(name: str) -> ctypes.CDLL:
             raise BuildError(
                 f"Native code cannot be cached in {folder} ({error.strerror}); set XDG_CACHE_HOME to a writable folder."
             ) from error
-    return ctypes.CDLL(str(target))
+    return ctypes.CDLL(str(target), use_errno=True)
 
 
 def _compile(source: Path, target: Path) -> None:

@@ -32,10 +32,10 @@ class Transport(Protocol):
         """Read a 64-bit register in one transaction."""
 
     def write32(self, offset: int, value: int) -> None:
-        """Write a 32-bit register; its effect is complete on return."""
+        """Write a 32-bit register; whoever reads a register afterwards, in any thread, sees its effect."""
 
     def write64(self, offset: int, value: int) -> None:
-        """Write a 64-bit register in one transaction; its effect is complete on return."""
+        """Write a 64-bit register in one transaction; its effect is seen likewise."""
 
     def wait(self, bell: int, timeout_s: float) -> int:
         """Wait until the host bell differs from `bell`, and return what it reads then.

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from cuelight.errors import BuildError, DeviceClosed, DeviceLost, InvalidArgument, TransportError
 from cuelight.segment import Segment, Shape
 from cuelight.transports.base import confirm_present
+from cuelight.transports.registers import check_offset, check_value
+from cuelight.transports.tracing import decode_event
 
 __all__ = ["TwinTransport"]
 
@@ -95,7 +97,7 @@ class TwinTransport:
 
     def read32(self, offset: int) -> int:
         """Read a 32-bit register."""
-        _check_offset(offset, 4)
+        check_offset(offset, 4)
         value = self._read32(offset)
         if value == _MASK32:
             confirm_present(self._read32)
@@ -104,7 +106,7 @@ class TwinTransport:
 
     def read64(self, offset: int) -> int:
         """Read a 64-bit register in one transaction."""
-        _check_offset(offset, 8)
+        check_offset(offset, 8)
         value = self._read(offset)
         if value == _MASK64:
             confirm_present(self._read32)
@@ -113,15 +115,15 @@ class TwinTransport:
 
     def write32(self, offset: int, value: int) -> None:
         """Write a 32-bit register; its effect is complete on return."""
-        _check_offset(offset, 4)
-        _check_value(value, 32)
+        check_offset(offset, 4)
+        check_value(value, 32)
         shift = offset & 4
         self._check(self._library.cuelight_twin_write(self._handle, offset & ~7, value << 8 * shift, 0xF << shift))
 
     def write64(self, offset: int, value: int) -> None:
         """Write a 64-bit register in one transaction; its effect is complete on return."""
-        _check_offset(offset, 8)
-        _check_value(value, 64)
+        check_offset(offset, 8)
+        check_value(value, 64)
         self._check(self._library.cuelight_twin_write(self._handle, offset, value, 0xFF))
 
     def wait(self, bell: int, timeout_s: float) -> int:
@@ -150,17 +152,7 @@ class TwinTransport:
         while count.value == _TRACE_CHUNK and len(events) < _TRACE_LIMIT:
             self._check(self._library.cuelight_twin_take_trace(self._handle, chunk, _TRACE_CHUNK, ctypes.byref(count)))
             words = chunk[: 2 * count.value]
-            events += (
-                (
-                    head & 0xFFFF_FFFF_FFFF,
-                    head >> 48 & 0x1F,
-                    head >> 53 & 0x7,
-                    head >> 56,
-                    payload & 0xFFFF_FFFF,
-                    payload >> 32,
-                )
-                for head, payload in zip(words[::2], words[1::2], strict=True)
-            )
+            events += map(decode_event, words[::2], words[1::2])
         return events
 
     def close(self) -> None:
@@ -212,13 +204,3 @@ def _free(library: ctypes.CDLL, handle: int, segment: Segment) -> None:
 
 def _closed() -> DeviceClosed:
     return DeviceClosed("The twin is closed; open the device again.")
-
-
-def _check_offset(offset: int, width: int) -> None:
-    if not 0 <= offset <= 0x10000 - width or offset % width:
-        raise InvalidArgument(f"{offset:#x} is no offset of a {8 * width}-bit register; see docs/registers.md.")
-
-
-def _check_value(value: int, bits: int) -> None:
-    if not 0 <= value < 1 << bits:
-        raise InvalidArgument(f"{value:#x} does not fit a {bits}-bit register.")
