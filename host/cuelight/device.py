@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import logging
 import os
 import sys
@@ -155,9 +156,10 @@ class Device:
         Parameters
         ----------
         uri : str
-            `twin`, the scheduler's RTL compiled to native code; built on first use.
+            `twin`, the scheduler's RTL compiled to native code, built on first use; `pcie:0000:65:00.0`, a board;
+            `pcie`, the only board of this machine.
         lanes, slots, seats : int
-            Size of the twin.
+            Size of the twin; a board's are its own.
         context : int
             Positions a request may have, prompt and new tokens together.
         blocks : int
@@ -167,7 +169,7 @@ class Device:
         tiers : sequence of Tier
             What each tier is granted, the highest first; see `set_tiers`.
         polling : bool
-            Let the twin's thread spin; for lanes that can't wake it, such as a GPU.
+            Let the thread that serves lanes spin; for those that can't wake it, such as a GPU.
         title : str
             What it is used for, for `cuelight status`.
         progress : callable, optional
@@ -176,18 +178,22 @@ class Device:
         Raises
         ------
         UnknownDevice
-            No transport has this URI.
+            No transport has this URI, or there is no such board.
         BuildError
-            The twin could not be built.
+            The twin, or native code of the driver, could not be built.
+        DeviceBusy
+            Another program has the board.
+        TransportError, DeviceLost
+            The board can't be used as things are: see the message.
         InvalidArgument
             A size, or a tier, is out of range.
         """
-        if uri != "twin":
-            raise UnknownDevice(f"There is no device {uri!r}; this version knows only 'twin'.")
-        from cuelight.transports.twin import TwinTransport
+        reopen: Callable[[], Transport]
+        if uri == "twin":
+            from cuelight.transports.twin import TwinTransport
 
-        def reopen() -> TwinTransport:
-            return TwinTransport(
+            reopen = functools.partial(
+                TwinTransport,
                 lanes=lanes,
                 slots=slots,
                 seats=seats,
@@ -197,7 +203,12 @@ class Device:
                 polling=polling,
                 progress=progress,
             )
+        elif uri.partition(":")[0] == "pcie":
+            from cuelight.transports.pcie import Board
 
+            reopen = Board(uri, context=context, blocks=blocks, vocabulary=vocabulary, polling=polling).open
+        else:
+            raise UnknownDevice(f"There is no device {uri!r}; this version knows 'twin' and 'pcie:0000:65:00.0'.")
         transport = reopen()
         try:
             device = cls(transport, reopen, uri=uri, title=title)

@@ -158,8 +158,10 @@ class LLM:
                     progress=progress,
                 )
             )
+            capabilities = opened.capabilities
+            if lanes > capabilities.lanes:
+                raise InvalidArgument(f"{device} has {capabilities.lanes} lanes, so lanes can't be {lanes}.")
             if tiers is None:
-                capabilities = opened.capabilities
                 tiers = open_tiers(capabilities.tiers, seats or capabilities.seats, blocks, blocks_for(config, context))
             opened.configure(
                 stages=stages,

@@ -153,7 +153,10 @@ def test_a_wrong_call_ends_in_a_sentence(
             ["trace", "none.json"],
             "none.json can't be read (No such file or directory); name a trace that cuelight wrote.",
         ),
-        (["status", "--device", "abacus"], "There is no device 'abacus'; this version knows only 'twin'."),
+        (
+            ["status", "--device", "abacus"],
+            "There is no device 'abacus'; this version knows 'twin' and 'pcie:0000:65:00.0'.",
+        ),
         (
             ["generate", "--model", "gpt-none", "hello"],
             "There is no model 'gpt-none'; "

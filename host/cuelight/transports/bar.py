@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import weakref
@@ -40,6 +41,8 @@ class Bar:
         The device, for messages.
     still_there : callable
         Raises if the device that was opened is not there any more.
+    held : ExitStack, optional
+        Undone at `close`, after the mapping is gone.
 
     Raises
     ------
@@ -48,11 +51,18 @@ class Bar:
     """
 
     def __init__(
-        self, descriptor: int, offset: int = 0, *, name: str, still_there: Callable[[], None] = lambda: None
+        self,
+        descriptor: int,
+        offset: int = 0,
+        *,
+        name: str,
+        still_there: Callable[[], None] = lambda: None,
+        held: contextlib.ExitStack | None = None,
     ) -> None:
         self._library = bar_library()
         self._name = name
         self._still_there = still_there
+        self._held = held or contextlib.ExitStack()
         ctypes.set_errno(0)
         handle = self._library.cuelight_bar_open(descriptor, offset, BAR_SIZE)
         if not handle:
@@ -86,6 +96,7 @@ class Bar:
     def close(self) -> None:
         """Reach the device no more; a second call does nothing."""
         self._library.cuelight_bar_close(self._handle)
+        self._held.close()
 
     def _read(self, offset: int, width: int) -> int:
         value = ctypes.c_uint64()
