@@ -125,7 +125,7 @@ class GroupResetting(CommandRefused):
 
 
 class DeviceBusy(CuelightError):
-    """A setting can't change while requests live."""
+    """A setting can't change while requests live, or another program has the device."""
 
 
 class RequestFailed(CuelightError):

@@ -28,6 +28,7 @@ class ModelRegisters:
         self.model = Model(Params(slots=slots, seats=seats, lanes=lanes), nonce=nonce)
         self.lock = threading.Lock()
         self.closed = False
+        self._failure: Exception | None = None
         self.access = call_back(self)
         self.model.run_until_idle()
 
@@ -46,6 +47,12 @@ class ModelRegisters:
     def check(self) -> None:
         if self.closed:
             raise DeviceClosed("The model is closed; open another one.")
+        if self._failure:
+            raise self._failure
+
+    def lose(self, error: Exception) -> None:
+        """Let nothing get through any more."""
+        self._failure = error
 
     def close(self) -> None:
         self.closed = True

@@ -1,4 +1,4 @@
-"""Boards are found, opened, lost and refused as their sysfs says. Trees of files stand for it, so registers do nothing."""
+"""Boards are found, opened, lost and refused as sysfs says. Trees of files stand for it, so registers do nothing."""
 
 from __future__ import annotations
 

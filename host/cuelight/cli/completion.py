@@ -14,7 +14,7 @@ from cuelight.tiers import TIERS
 
 __all__ = ["run_completion"]
 
-WORDS = {"TIER": tuple(TIERS), "MODEL": tuple(MODELS), "CACHED": tuple(MODELS), "URI": ("twin",)}
+WORDS = {"TIER": tuple(TIERS), "MODEL": tuple(MODELS), "CACHED": tuple(MODELS), "URI": ("twin", "pcie")}
 """By metavar, words that may stand there."""
 
 PATHS = {"FILE": "file", "FOLDER": "folder", "MODEL": "file"}

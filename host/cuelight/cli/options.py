@@ -72,7 +72,12 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="tokens that a lane's KV cache holds, all prompts and answers together (default: 16384)",
     )
-    group.add_argument("--device", default="twin", metavar="URI", help="the scheduler (default: twin)")
+    group.add_argument(
+        "--device",
+        default="twin",
+        metavar="URI",
+        help="the scheduler: twin, or a board as in pcie:0000:65:00.0 (default: twin)",
+    )
     group.add_argument(
         "--lanes", type=whole(1), default=1, metavar="N", help="CPU lanes, each with a copy of the model (default: 1)"
     )
