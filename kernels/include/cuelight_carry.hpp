@@ -63,7 +63,8 @@ class Carrier {
     // Carries the completion of that dispatch back, and the next one of its pass over.
     int forward() {
         const uint32_t sequence = outstanding_.load(std::memory_order_relaxed);
-        const uint32_t entry = completion_ + sequence % CUELIGHT_COMPLETION_ENTRY_COUNT * CUELIGHT_COMPLETION_ENTRY_STRIDE;
+        const uint32_t entry =
+            completion_ + sequence % CUELIGHT_COMPLETION_ENTRY_COUNT * CUELIGHT_COMPLETION_ENTRY_STRIDE;
         for (uint32_t at = 0; at < 8 * finished_pairs_; at += 8)
             if (const uint64_t seats = load64(done(sequence) + at))
                 if (const int status = bus_->write(entry + at, 8, seats)) return status;
@@ -138,8 +139,8 @@ class Carrier {
             write_unit(record + CUELIGHT_RECORD_BITMAP + CUELIGHT_RECORD_BITMAP_STRIDE * i, pass_and_bitmap[1 + 2 * i],
                        pass_and_bitmap[2 + 2 * i]);
         for (uint32_t i = 0; i < std::max(count, entries_[buffer]); ++i)
-            write_unit(record + CUELIGHT_RECORD_ENTRY + CUELIGHT_RECORD_ENTRY_STRIDE * i, i < count ? entries[2 * i] : 0,
-                       i < count ? entries[2 * i + 1] : 0);
+            write_unit(record + CUELIGHT_RECORD_ENTRY + CUELIGHT_RECORD_ENTRY_STRIDE * i,
+                       i < count ? entries[2 * i] : 0, i < count ? entries[2 * i + 1] : 0);
         entries_[buffer] = count;
         return 0;
     }

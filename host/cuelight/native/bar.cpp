@@ -17,9 +17,9 @@ static_assert(sizeof(void *) == 8, "a 64-bit register takes one store");
 
 #define CUELIGHT_EXPORT extern "C" __attribute__((visibility("default"), noinline))
 
-// What follows has memory written before stand there before the device hears of it, and what the device announced read
-// after the announcement. x86 keeps loads in order, and stores too, those to uncached memory included: only the compiler
-// must be held. Others need the barrier, which orders the device's memory and the other one.
+// Memory that was written before must stand there before the device hears of it, and what a device announces must be
+// read after the announcement. x86 keeps loads in order, and stores too, those to uncached memory included: only the
+// compiler must be held. Others need the barrier, which orders the device's memory against the rest.
 #if defined(__x86_64__)
 #define ORDER_BEFORE_STORE() __asm__ volatile("" ::: "memory")
 #define ORDER_AFTER_LOAD() __asm__ volatile("" ::: "memory")

@@ -74,7 +74,8 @@ class Pump {
     Pump(const Bus &bus, uint8_t *memory, uint64_t size, uint32_t lanes, uint32_t seats, uint32_t ports,
          uint32_t port_stride, bool polling)
         : bus_(bus), memory_(memory), size_(size), polling_(polling), carriers_(lanes) {
-        for (uint32_t i = 0; i < lanes; ++i) carriers_[i].attach(&bus_, i, seats, memory + ports + uint64_t{i} * port_stride);
+        for (uint32_t i = 0; i < lanes; ++i)
+            carriers_[i].attach(&bus_, i, seats, memory + ports + uint64_t{i} * port_stride);
         device_bell_ = bell_at(memory + CUELIGHT_SEGMENT_DEVICE_BELL);
         host_bell_ = bell_at(memory + CUELIGHT_SEGMENT_HOST_BELL);
     }
@@ -218,7 +219,8 @@ class Pump {
 
     int take_events(uint32_t limit, bool *news) {
         constexpr uint32_t state = CUELIGHT_FIFO + CUELIGHT_FIFO_TRACE_STATE;
-        constexpr uint32_t event[] = {CUELIGHT_FIFO + CUELIGHT_FIFO_TRACE_HEAD, CUELIGHT_FIFO + CUELIGHT_FIFO_TRACE_PAYLOAD};
+        constexpr uint32_t event[] = {CUELIGHT_FIFO + CUELIGHT_FIFO_TRACE_HEAD,
+                                      CUELIGHT_FIFO + CUELIGHT_FIFO_TRACE_PAYLOAD};
         if (trace_.size() >= trace_limit) return ok;
         uint64_t held;
         if (const int status = bus_.read(&state, 1, &held)) return status;
@@ -251,11 +253,15 @@ class Pump {
     }
 
     bool outstanding() const {
-        return std::any_of(carriers_.begin(), carriers_.end(), [](const auto &carrier) { return carrier.outstanding(); });
+        for (const auto &carrier : carriers_)
+            if (carrier.outstanding()) return true;
+        return false;
     }
 
     bool complete() const {
-        return std::any_of(carriers_.begin(), carriers_.end(), [](const auto &carrier) { return carrier.complete(); });
+        for (const auto &carrier : carriers_)
+            if (carrier.complete()) return true;
+        return false;
     }
 
     Bus bus_;

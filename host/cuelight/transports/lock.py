@@ -6,7 +6,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from cuelight.errors import DeviceBusy, DeviceLost, TransportError
+from cuelight.errors import DeviceBusy, DeviceClosed, DeviceLost, TransportError
 
 __all__ = ["DeviceLock"]
 
@@ -53,7 +53,11 @@ class DeviceLock:
         ------
         DeviceLost
             It is gone, or another one has its name: the device was removed, and perhaps found again.
+        DeviceClosed
+            It is held no more.
         """
+        if self._descriptor < 0:
+            raise DeviceClosed(f"{self._name} is closed; open it again.")
         try:
             now = os.stat(self._path)
         except OSError:
@@ -64,7 +68,8 @@ class DeviceLock:
 
     def close(self) -> None:
         """Let go of it."""
-        os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, -1
+        os.close(descriptor)
 
 
 def _holder(descriptor: int) -> str:

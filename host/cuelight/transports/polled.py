@@ -82,16 +82,16 @@ class PolledTransport:
         except BaseException:
             registers.close()
             raise
+        self._thread = threading.Thread(target=self._serve, name="cuelight-pump", daemon=True)
         try:
             self._pump = self._open_pump(shape, polling)
+            self._thread.start()
         except BaseException:
             self._segment.close()
             registers.close()
             raise
-        self._thread = threading.Thread(target=self._serve, name="cuelight-pump", daemon=True)
         # Not in `close`: a call of another thread may still be in there.
-        self._free = weakref.finalize(self, _free, self._library, self._pump, self._access)
-        self._thread.start()
+        weakref.finalize(self, _free, self._library, self._pump, self._thread, self._access)
 
     @property
     def segment(self) -> Segment:
@@ -157,9 +157,6 @@ class PolledTransport:
             if self._thread is not threading.current_thread():
                 self._thread.join(_JOIN_S)
             self._registers.close()
-            # It is in a call that does not end.
-            if self._thread.is_alive():
-                self._free.detach()
 
     def close(self) -> None:
         """Give the device back, ask the lanes to end and remove the segment; whoever waits is woken.
@@ -230,9 +227,13 @@ class PolledTransport:
         self._access.fail(status)
 
 
-def _free(library: ctypes.CDLL, pump: int, access: Access) -> None:
-    # What the pump calls must be there as long as itself.
-    library.cuelight_pump_free(pump)
+def _free(library: ctypes.CDLL, pump: int, thread: threading.Thread, access: Access) -> None:
+    # At the end of a program that has closed nothing, the thread is still at work.
+    library.cuelight_pump_close(pump)
+    thread.join(_JOIN_S)
+    # What the pump calls must be there as long as itself. One that stands still is left where it is.
+    if not thread.is_alive():
+        library.cuelight_pump_free(pump)
     del access
 
 
