@@ -218,6 +218,9 @@ def test_only_board_is_meant_where_none_is_named(tmp_path: Path) -> None:
 def test_push_is_refused_where_only_registers_can_be_reached(root: Path) -> None:
     with pytest.raises(InvalidArgument, match=r"needs an IOMMU .*; bind the board to vfio-pci"):
         open_registers(URI, push=True, root=root)
+    bind("vfio-pci")(root)
+    with pytest.raises(InvalidArgument, match=r"PUSH to .* is not in this version of the driver"):
+        open_registers(URI, push=True, root=root)
 
 
 def remove(root: Path) -> None:

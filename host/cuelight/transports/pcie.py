@@ -89,10 +89,12 @@ def open_registers(uri: str, *, push: bool = False, root: Path = Path("/sys")) -
     function = _find(uri, root)
     function.check_ids()
     driver = function.driver
-    if push and driver is None:
+    if push:
         raise InvalidArgument(
             f"PUSH to {function.address} needs an IOMMU that knows this program's memory, and interrupts, which sysfs "
             "has neither of; bind the board to vfio-pci, or leave PUSH out."
+            if driver is None
+            else f"PUSH to {function.address} is not in this version of the driver; leave it out."
         )
     if driver not in (None, "vfio-pci"):
         raise TransportError(
