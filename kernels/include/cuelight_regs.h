@@ -88,6 +88,7 @@ enum cuelight_commit_kind {
 #define CUELIGHT_POLL                                   0xc000u
 #define CUELIGHT_POLL_STRIDE                            0x0400u
 #define CUELIGHT_POLL_COUNT                             8u
+#define CUELIGHT_ENDPOINT                               0xff00u
 
 /* Producer page */
 #define CUELIGHT_PAGE_SIZE                              0x1000u
@@ -430,6 +431,13 @@ enum cuelight_commit_kind {
 #define CUELIGHT_POLL_POP                               0x0020u
 #define CUELIGHT_POLL_REOFFER                           0x0028u
 #define CUELIGHT_POLL_RECORD                            0x0200u
+
+/* PCI Express endpoint */
+#define CUELIGHT_ENDPOINT_SIZE                          0x0010u
+#define CUELIGHT_ENDPOINT_SPOILT                        0x0000u
+#define CUELIGHT_ENDPOINT_DROPPED                       0x0004u
+#define CUELIGHT_ENDPOINT_REFUSED                       0x0008u
+#define CUELIGHT_ENDPOINT_POISONED                      0x000cu
 
 /* Shared segment header */
 #define CUELIGHT_SEGMENT_SIZE                           0x0084u

@@ -189,6 +189,7 @@ COMPLETION_ENTRY_COUNT = 16
 POLL = 0xC000
 POLL_STRIDE = 0x0400
 POLL_COUNT = 8
+ENDPOINT = 0xFF00
 
 
 class Page:
@@ -369,6 +370,16 @@ class Poll:
     REOFFER = 0x0028
     RECORD = 0x0200
     SIZE = 0x0400
+
+
+class Endpoint:
+    """PCI Express endpoint."""
+
+    SPOILT = 0x0000
+    DROPPED = 0x0004
+    REFUSED = 0x0008
+    POISONED = 0x000C
+    SIZE = 0x0010
 
 
 class Segment:

@@ -28,7 +28,8 @@ class Arbiter(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         first, second = self.masters
-        latest, chosen = Signal(), Signal()
+        latest = Signal()
+        chosen = Signal()
         m.d.comb += [
             chosen.eq(second.valid & (~first.valid | ~latest)),
             self.bus.valid.eq(first.valid | second.valid),

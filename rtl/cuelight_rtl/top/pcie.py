@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import ClockDomain, Elaboratable, Module, Shape, Signal, Value
+from amaranth.hdl import ClockDomain, DomainRenamer, Elaboratable, Module, Shape, Signal, Value
 from amaranth.lib import data, wiring
 
+from .. import regmap
 from ..bus.arbiter import Arbiter
 from ..bus.pcie_usp.completer import Completer
-from ..bus.pcie_usp.streams import DWORDS, CcUser, CqUser, RcUser, RqUser
+from ..bus.pcie_usp.counts import Counts
+from ..bus.pcie_usp.function_reset import FunctionReset
+from ..bus.pcie_usp.streams import DWORDS, CcUser, CqUser, LocalError, RcUser, RqUser
 from ..bus.split import Split
 from ..params import Params
 from ..scheduler import Scheduler
@@ -45,6 +48,10 @@ class _Stream:
 class PcieTop(Elaboratable):
     """The device for the hard block PCIE4, with the names of its ports (AMD PG213).
 
+    The hard block must be configured for one function, 256 bits, dword alignment, no straddle and no parity, BAR0 of
+    64 KiB and BAR2 of 64 KiB at most, and to drop poisoned writes. ``user_reset`` is up while the link is down, and in
+    a hot reset.
+
     Parameters
     ----------
     params
@@ -63,6 +70,10 @@ class PcieTop(Elaboratable):
         self.rc = _Stream("m_axis_rc", RcUser)
         self.pcie_cq_np_req = Signal(2)
         self.pcie_cq_np_req_count = Signal(6)
+        self.cfg_flr_in_process = Signal(4)
+        self.cfg_flr_done = Signal(4)
+        self.cfg_local_error_out = Signal(5)
+        self.cfg_local_error_valid = Signal()
 
     @property
     def ports(self) -> list[Signal]:
@@ -72,26 +83,50 @@ class PcieTop(Elaboratable):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.domains.sync = sync = ClockDomain()
-        m.d.comb += [sync.clk.eq(self.user_clk), sync.rst.eq(self.user_reset)]
         m.submodules.scheduler = scheduler = self.scheduler
         m.submodules.completer = completer = Completer()
-        m.submodules.split = split = Split()
+        m.submodules.split = split = Split({"counts": range(regmap.ENDPOINT, 0x1_0000)})
         m.submodules.arbiter = arbiter = Arbiter()
+        m.submodules.counts = counts = Counts()
+        self._connect_resets(m, idle=completer.idle, halt=completer.halt)
         self.cq.connect(m, completer.cq, outgoing=False)
         self.cc.connect(m, completer.cc, outgoing=True)
         wiring.connect(m, completer.registers, split.master)
         wiring.connect(m, split.scheduler, arbiter.masters[0])
+        wiring.connect(m, split.counts, counts.bus)
         wiring.connect(m, arbiter.bus, scheduler.bus)
         m.d.comb += [
             self.pcie_cq_np_req.eq(completer.np_req),
             completer.np_req_count.eq(self.pcie_cq_np_req_count),
+            *(getattr(counts, name).eq(getattr(completer, name)) for name in ("spoilt", "dropped", "refused")),
+            counts.poisoned.eq(
+                self.cfg_local_error_valid & (self.cfg_local_error_out == LocalError.POISONED_WRITE_DROPPED)
+            ),
         ]
         m.d.sync += scheduler.time_ns.eq(scheduler.time_ns + _CYCLE_NS)
         # Nothing is mastered yet.
         m.d.comb += [port.eq(0) for port in self.rq.ports if port is not self.rq.ready]
-        m.d.comb += self.rc.ready.eq(1)
-        for bus in (split.shell, completer.table):
-            m.d.comb += bus.ready.eq(1)
-            m.d.sync += bus.answer_valid.eq(bus.valid & ~bus.write)
+        m.d.comb += [self.rc.ready.eq(1), completer.table.ready.eq(1)]
+        m.d.sync += completer.table.answer_valid.eq(completer.table.valid & ~completer.table.write)
         return m
+
+    def _connect_resets(self, m: Module, *, idle: Value, halt: Value) -> None:
+        """``sync`` is reset with the link and with the function, ``link`` with the link, ``ever`` never."""
+        m.domains.sync = sync = ClockDomain()
+        m.domains.link = link = ClockDomain()
+        m.domains.ever = ever = ClockDomain(reset_less=True)
+        m.submodules.function_reset = function_reset = DomainRenamer("link")(FunctionReset())
+        m.d.comb += [
+            *(domain.clk.eq(self.user_clk) for domain in (sync, link, ever)),
+            link.rst.eq(self.user_reset),
+            sync.rst.eq(self.user_reset | function_reset.reset),
+            function_reset.in_process.eq(self.cfg_flr_in_process[0]),
+            function_reset.idle.eq(idle),
+            halt.eq(function_reset.halt),
+            self.cfg_flr_done[0].eq(function_reset.done),
+        ]
+        # Cycles since the bitstream was loaded: no two resets end in the same one.
+        cycles = Signal(64)
+        m.d.ever += cycles.eq(cycles + 1)
+        with m.If(sync.rst):
+            m.d.ever += self.scheduler.boot_nonce.eq(cycles)

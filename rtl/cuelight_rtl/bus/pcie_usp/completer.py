@@ -22,8 +22,8 @@ REGISTERS_BAR, TABLE_BAR = 0, 2
 _ADDRESS_BITS = 16
 _LONG = (regmap.COMPLETION >> 13, regmap.POLL >> 13)
 """Windows of 8 KiB that take accesses of up to `PAYLOAD` dwords; elsewhere it is two."""
-_CREDIT_REST = 15
-"""Cycles until a credit that was given must show in the hard block's count."""
+_CREDIT_REST = 255
+"""Cycles without a packet in which a credit must show, or the request that uses it come; else it is given again."""
 
 
 class Completer(wiring.Component):
@@ -35,6 +35,8 @@ class Completer(wiring.Component):
 
     Credit for the next non-posted request is given only when the completion of the one before is gone. So there is
     always room for a posted one, whatever becomes of completions.
+
+    With ``halt`` it takes no further packet; ``idle``: it has nothing to do, and every completion is gone.
 
     Strobes count packets: ``spoilt`` ones, ``dropped`` posted requests and ``refused`` non-posted ones.
     """
@@ -51,6 +53,8 @@ class Completer(wiring.Component):
                 "spoilt": Out(1),
                 "dropped": Out(1),
                 "refused": Out(1),
+                "halt": In(1),
+                "idle": Out(1),
             }
         )
 
@@ -60,6 +64,7 @@ class Completer(wiring.Component):
         m.submodules.replier = replier = Replier()
         wiring.connect(m, wiring.flipped(self.cq), receiver.cq)
         wiring.connect(m, replier.cc, wiring.flipped(self.cc))
+        m.d.comb += [receiver.halt.eq(self.halt), self.idle.eq(receiver.idle & ~replier.busy)]
         request = receiver.descriptor
         count, kind = request.count, request.kind
         reads, writes = kind == RequestType.MEMORY_READ, kind == RequestType.MEMORY_WRITE
@@ -78,9 +83,14 @@ class Completer(wiring.Component):
 
         # Units of 64 bits.
         odd = offset[0]
-        units, issued, answered = (Signal(range(PAYLOAD // 2 + 2)) for _ in range(3))
+        units = Signal(range(PAYLOAD // 2 + 2))
+        issued = Signal.like(units)
+        answered = Signal.like(units)
         m.d.comb += units.eq((count[:5] + odd + 1) >> 1)
-        asks, taken, answers, answer = Signal(), Signal(), Signal(), Signal(64)
+        asks = Signal()
+        taken = Signal()
+        answers = Signal()
+        answer = Signal(64)
         m.d.comb += asks.eq(accesses & (issued != units) & (writes | ~replier.busy))
         for bar, bus in bars.items():
             m.d.comb += [
@@ -146,8 +156,9 @@ class Completer(wiring.Component):
 
     def _reply(self, m: Module, receiver: Receiver, replier: Replier, accesses: Signal, refusal: Value) -> None:
         """The completion's descriptor."""
-        request, reply = receiver.descriptor, Signal(CcDescriptor)
+        request = receiver.descriptor
         kind = request.kind
+        reply = Signal(CcDescriptor)
         is_memory = (kind == RequestType.MEMORY_READ) | (kind == RequestType.LOCKED_READ)
         is_atomic = Cat(kind == each for each in (RequestType.FETCH_ADD, RequestType.SWAP)).any()
         compares = kind == RequestType.COMPARE_SWAP
@@ -178,11 +189,16 @@ class Completer(wiring.Component):
     def _give_credit(self, m: Module, receiver: Receiver, replier: Replier) -> None:
         """A pulse for each non-posted request, and another one if the hard block did not see it."""
         rest = Signal(range(_CREDIT_REST + 1))
+        gives = Signal()
         room = ~receiver.nonposted & ~receiver.begins & ~replier.busy
-        m.d.comb += self.np_req[0].eq(room & (rest == 0) & (self.np_req_count == 0))
-        with m.If(self.np_req[0]):
+        m.d.comb += gives.eq(room & (rest == 0) & (self.np_req_count == 0))
+        # From a register, so that none is given in a reset that the hard block has no part in.
+        m.d.sync += self.np_req.eq(gives)
+        with m.If(gives):
             m.d.sync += rest.eq(_CREDIT_REST)
         with m.Elif(receiver.begins):
             m.d.sync += rest.eq(0)
-        with m.Elif(rest != 0):
+        with m.Elif(self.np_req_count != 0):
+            m.d.sync += rest.eq(_CREDIT_REST)
+        with m.Elif((rest != 0) & ~self.cq.valid):
             m.d.sync += rest.eq(rest - 1)

@@ -26,8 +26,10 @@ class Receiver(wiring.Component):
 
     ``payload`` is laid out as memory is: it begins in the upper half of a unit of 64 bits where the address is odd;
     ``shift`` brings the next unit down. Of a payload beyond `PAYLOAD` dwords the rest is passed over. ``spoilt``: the
-    hard block takes the packet back, or it has not as many beats as its payload needs. ``begins`` is up in the cycle in
-    which a non-posted request arrives, ``nonposted`` as long as it is here.
+    hard block takes the packet back, or it has not as many beats as its payload needs.
+
+    ``begins`` is up in the cycle in which a non-posted request arrives, ``nonposted`` as long as it is here. With
+    ``halt`` no packet begins; ``idle``: none is here, nor has begun.
     """
 
     def __init__(self) -> None:
@@ -44,18 +46,23 @@ class Receiver(wiring.Component):
                 "nonposted": Out(1),
                 "shift": In(1),
                 "release": In(1),
+                "halt": In(1),
+                "idle": Out(1),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        incoming, arrives = self.cq.payload, Signal()
+        incoming = self.cq.payload
+        arrives = Signal()
         beats = (_HEADER + PAYLOAD + DWORDS - 1) // DWORDS
-        beat, latest = Signal(range(beats + 1)), Signal(range(beats + 1))
+        beat = Signal(range(beats + 1))
+        latest = Signal.like(beat)
         taken_back = Signal()
         descriptor = CqDescriptor(incoming.data[: 32 * _HEADER])
         m.d.comb += [
-            self.cq.ready.eq(~self.valid),
+            self.cq.ready.eq(~self.valid & ((beat != 0) | ~self.halt)),
+            self.idle.eq(~self.valid & (beat == 0)),
             arrives.eq(self.cq.valid & self.cq.ready),
             self.begins.eq(arrives & (beat == 0) & ~is_posted(descriptor.kind)),
         ]

@@ -37,12 +37,13 @@ class Replier(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        descriptor, words = Signal(CcDescriptor), Signal(32 * PAYLOAD)
+        kept = Signal(CcDescriptor, reset_less=True)
+        words = Signal(32 * PAYLOAD, reset_less=True)
         left = Signal(range(_HEADER + PAYLOAD + 1))
         beats = (_HEADER + PAYLOAD + DWORDS - 1) // DWORDS
         beat = Signal(range(beats))
         outgoing = self.cc.payload
-        packet = Cat(descriptor, words)
+        packet = Cat(kept, words)
         m.d.comb += [
             self.cc.valid.eq(self.busy),
             outgoing.data.eq(packet.word_select(beat, 32 * DWORDS)),
@@ -53,7 +54,7 @@ class Replier(wiring.Component):
             with m.If(self.store[index]):
                 m.d.sync += words.word_select(index, 32).eq(self.words.word_select(index, 32))
         with m.If(self.put):
-            m.d.sync += [self.busy.eq(1), descriptor.eq(self.descriptor), left.eq(_HEADER + self.count), beat.eq(0)]
+            m.d.sync += [self.busy.eq(1), kept.eq(self.descriptor), left.eq(_HEADER + self.count), beat.eq(0)]
         with m.Elif(self.cc.valid & self.cc.ready):
             m.d.sync += [self.busy.eq(~outgoing.last), left.eq(left - DWORDS), beat.eq(beat + 1)]
         return m

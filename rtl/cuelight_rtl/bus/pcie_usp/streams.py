@@ -26,6 +26,7 @@ __all__ = [
     "CompletionStatus",
     "CqDescriptor",
     "CqUser",
+    "LocalError",
     "RcDescriptor",
     "RcError",
     "RcUser",
@@ -79,6 +80,12 @@ class RcError(enum.IntEnum):
     BAD_TAG = 6
     FUNCTION_RESET = 8
     TIMEOUT = 9
+
+
+class LocalError(enum.IntEnum):
+    """What the hard block tells of on cfg_local_error_out; one code of many."""
+
+    POISONED_WRITE_DROPPED = 0b10110
 
 
 class CqDescriptor(data.Struct):
