@@ -7,6 +7,7 @@ from functools import partial
 from cuelight_rtl.params import Params
 
 from .budget import taking
+from .completer import payloads, requests, two_masters
 from .core import PARTS, WAITS
 from .core_promises import steps, waits
 from .core_stories import tell
@@ -65,6 +66,9 @@ PROOFS = [
     Proof("passes", partial(members, SmallParams()), Method.INDUCTION, cover_depth=8, fast=True),
     Proof("budget", partial(taking, SmallParams()), Method.INDUCTION, cover_depth=6),
     Proof("order", partial(order, _TWO_GROUPS), Method.INDUCTION, cover_depth=1, cut=True),
+    Proof("completer", requests, Method.INDUCTION, cover_depth=12),
+    Proof("completer_payloads", payloads, Method.INDUCTION, cover_depth=14),
+    Proof("arbiter", two_masters, Method.INDUCTION, cover_depth=6),
     Proof("seats", partial(choices, SmallParams()), Method.INDUCTION, cover_depth=8),
     *(
         Proof(

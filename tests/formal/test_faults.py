@@ -17,7 +17,8 @@ from cuelight_mutation.faults import FAULTS, Fault
 @pytest.mark.parametrize("fault", [pytest.param(fault, id=fault.name) for fault in FAULTS])
 def test_it_can_be_planted(fault: Fault, tmp_path: Path) -> None:
     source = Path(cuelight_rtl.__file__).parent
-    shutil.copy(source / fault.file, tmp_path)
+    (tmp_path / fault.file).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(source / fault.file, tmp_path / fault.file)
     plant(fault, tmp_path)
     compile((tmp_path / fault.file).read_text(), fault.file, "exec")
     assert (tmp_path / fault.file).read_text() != (source / fault.file).read_text()
