@@ -8,7 +8,7 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import cocotb
 from cocotb.clock import Clock
@@ -25,7 +25,7 @@ from cuelight_sim.steps import Event
 from .bus import Bus, CommitMonitor
 from .device import BlockingDevice
 
-__all__ = ["REPORT", "SIZES", "STEPS", "Bench", "bench"]
+__all__ = ["REPORT", "SIZES", "STEPS", "Bench", "bench", "scripts_of"]
 
 SIZES = "BENCH_SIZES"
 """Environment variable with the sizes of the simulated device, as JSON."""
@@ -33,6 +33,7 @@ REPORT = "BENCH_REPORT"
 """Environment variable with the file that each bench adds a line to: its name, cycles and coverage, as JSON."""
 STEPS = "BENCH_STEPS"
 """Environment variable with the number of actions of random benches."""
+_Bench = TypeVar("_Bench", bound="Bench")
 _LIMIT = 5000
 """Cycles after which a commit that is waited for has not come."""
 
@@ -46,10 +47,12 @@ class Bench:
     Parameters
     ----------
     dut
-        The simulated `benches.top`.
+        The simulated socket.
     random
         Makes every choice.
     """
+
+    ns_per_cycle = NS_PER_CYCLE
 
     def __init__(self, dut: Any, random: Random) -> None:
         self.params = Params(**json.loads(os.environ[SIZES]))
@@ -59,23 +62,35 @@ class Bench:
         self._resets = 0
         self._cycles = 0
         """Cycles up to the latest reset."""
-        self._monitor = CommitMonitor(dut)
+        self._monitor = CommitMonitor(dut, self.ns_per_cycle)
         self.lockstep: Lockstep
+
+    async def begin(self) -> None:
+        """Give the device its clock, and reset it."""
+        Clock(self._dut.clk, self.ns_per_cycle, unit="ns").start()
+        await self.reset()
 
     async def reset(self) -> None:
         """Reset the device, in whatever state it is."""
+        self._stop_watching()
+        self._resets += 1
+        self.bus = Bus(self._dut, self._monitor, self.random)
+        await self.bus.reset(nonce=self._resets)
+        self._watch(BlockingDevice(self.bus, self._monitor), self._resets)
+
+    def _stop_watching(self) -> None:
         if self._resets:
             self.lockstep.follow()
             self.coverage.reset()
         self._cycles += self._monitor.cycle
         self._monitor.stop()
-        self._resets += 1
-        self._monitor = CommitMonitor(self._dut)
-        self.bus = Bus(self._dut, self._monitor, self.random)
-        await self.bus.reset(nonce=self._resets)
+        self._monitor = CommitMonitor(self._dut, self.ns_per_cycle)
+
+    def _watch(self, device: BlockingDevice, nonce: int) -> None:
+        """Begins in cycle 0, with the reset just released."""
         self._monitor.start()
-        self.device = BlockingDevice(self.bus, self._monitor)
-        self.lockstep = watched(self.device, self.params, self._resets)
+        self.device = device
+        self.lockstep = watched(device, self.params, nonce, self.ns_per_cycle)
         self.golden = self.lockstep.golden
         self.coverage.watch(self.lockstep)
         self._events: list[Event] = []
@@ -187,22 +202,28 @@ class Bench:
         return json.dumps({"cycles": self._cycles + self._monitor.cycle, "coverage": self.coverage.counts})
 
 
-def bench(script: Callable[[Bench], Awaitable[None]]) -> Any:
-    """Makes a cocotb test of a protocol script.
+def scripts_of(kind: type[_Bench]) -> Callable[[Callable[[_Bench], Awaitable[None]]], Any]:
+    """Makes a decorator that makes a cocotb test of a protocol script on this kind of bench."""
 
-    The script finds a device just reset, whatever was in it before. When it has ended, the device must come to rest,
-    and every register must read what the golden model says.
-    """
+    def decorate(script: Callable[[_Bench], Awaitable[None]]) -> Any:
+        @cocotb.test(timeout_time=10, timeout_unit="ms")
+        @functools.wraps(script)
+        async def run(dut: Any) -> None:
+            bench = kind(dut, Random(f"{cocotb.RANDOM_SEED} {script.__name__}"))
+            await bench.begin()
+            await script(bench)
+            await bench.compare()
+            with open(Path(os.environ[REPORT]), "a") as report:
+                report.write(bench.report() + "\n")
 
-    @cocotb.test(timeout_time=10, timeout_unit="ms")
-    @functools.wraps(script)
-    async def run(dut: Any) -> None:
-        Clock(dut.clk, NS_PER_CYCLE, unit="ns").start()
-        bench = Bench(dut, Random(f"{cocotb.RANDOM_SEED} {script.__name__}"))
-        await bench.reset()
-        await script(bench)
-        await bench.compare()
-        with open(Path(os.environ[REPORT]), "a") as report:
-            report.write(bench.report() + "\n")
+        return run
 
-    return run
+    return decorate
+
+
+bench = scripts_of(Bench)
+"""Makes a cocotb test of a protocol script.
+
+The script finds a device just reset, whatever was in it before. When it has ended, the device must come to rest,
+and every register must read what the golden model says.
+"""

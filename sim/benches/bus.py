@@ -23,13 +23,16 @@ class CommitMonitor:
     Parameters
     ----------
     dut
-        The simulated `benches.top`.
+        The simulated socket.
+    ns_per_cycle
+        Period of its clock.
     """
 
-    def __init__(self, dut: Any) -> None:
+    def __init__(self, dut: Any, ns_per_cycle: int = NS_PER_CYCLE) -> None:
         self.commits: list[Commit] = []
         """Commits in order; whoever has looked at them removes them."""
         self._dut = dut
+        self._ns_per_cycle = ns_per_cycle
         self._ports = [getattr(dut, f"commit_{port}") for port in range(len(dut.commit_valid))]
         self._origin_ns = self._now_ns()
         self._task: Task[None] | None = None
@@ -47,7 +50,7 @@ class CommitMonitor:
     @property
     def cycle(self) -> int:
         """Number of the present clock cycle."""
-        return (self._now_ns() - self._origin_ns) // NS_PER_CYCLE
+        return (self._now_ns() - self._origin_ns) // self._ns_per_cycle
 
     @staticmethod
     def _now_ns() -> int:

@@ -32,9 +32,9 @@ def fresh_lockstep(params: Params, nonce: int = 1) -> Lockstep:
     return watched(Model(params, nonce), params, nonce)
 
 
-def watched(device: Device, params: Params, nonce: int) -> Lockstep:
+def watched(device: Device, params: Params, nonce: int, ns_per_cycle: int = NS_PER_CYCLE) -> Lockstep:
     """A device just after reset beside its golden model, and all that is promised of the RTL watched."""
-    golden = Golden(params, nonce, NS_PER_CYCLE)
+    golden = Golden(params, nonce, ns_per_cycle)
     observers = (Watch(golden), Shares(golden), Waits(golden), LoopWaits(golden), SeatWaits(golden))
     return Lockstep(device, golden, observers)
 

@@ -1,4 +1,4 @@
-"""The plan of docs/verification.md names what there is: every bench, every proof and every bin, and nothing else."""
+"""The plans of docs/ name what there is: every bench, every proof and every bin, and nothing else."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ class Row(NamedTuple):
     bins: list[str]
 
 
-def read_plan() -> list[Row]:
-    text = (ROOT / "docs" / "verification.md").read_text()
-    table = text.partition("| feature | benches | proofs | bins |\n")[2].partition("\n\n")[0]
+def read_plan(guide: str, columns: str) -> list[Row]:
+    text = (ROOT / "docs" / guide).read_text()
+    table = text.partition(f"| {columns} |\n")[2].partition("\n\n")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[1:]]
-    return [Row(feature, *(re.findall(r"`([^`]+)`", cell) for cell in cells)) for feature, *cells in rows]
+    named = [[re.findall(r"`([^`]+)`", cell) for cell in cells] + [[]] for _, *cells in rows]
+    return [Row(feature, *cells[:3]) for (feature, *_), cells in zip(rows, named, strict=True)]
 
 
 @cache
@@ -68,7 +69,8 @@ def matching(pattern: str, names: Iterable[str]) -> set[str]:
     return {name for name in names if fnmatchcase(name, pattern)}
 
 
-PLAN = read_plan()
+DEVICE = read_plan("verification.md", "feature | benches | proofs | bins")
+PLAN = [*DEVICE, *read_plan("pcie.md", "feature | benches | proofs")]
 KNOWN = {
     "benches": {f"{module} {script}" for module in BENCHES for script in scripts(module)},
     "proofs": {proof.name for proof in PROOFS},
@@ -89,6 +91,6 @@ def test_the_plan_names_everything_and_nothing_else(kind: str) -> None:
 
 
 def test_every_feature_is_planned_and_tested() -> None:
-    planned = [row.feature for row in PLAN]
+    planned = [row.feature for row in DEVICE]
     assert not [feature for feature in FEATURES if not any(feature in text for text in planned)]
-    assert not [row.feature for row in PLAN if not row.benches or not row.bins]
+    assert not [row.feature for row in DEVICE if not row.benches or not row.bins]

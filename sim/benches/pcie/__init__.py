@@ -1,0 +1,1 @@
+"""Benches of the device on PCI Express."""
