@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from cocotb.task import resume
 
 from cuelight_rtl.model import Commit
 
-from .bus import Bus, CommitMonitor
+from .bus import CommitMonitor
 
-__all__ = ["BlockingDevice"]
+__all__ = ["BlockingDevice", "Master"]
+
+
+class Master(Protocol):
+    """Reads and writes a device's registers, eight bytes at a time."""
+
+    @property
+    def accepted_at(self) -> int:
+        """Cycle in which the device accepted the latest transaction."""
+
+    async def write(self, offset: int, data: int, strobe: int = 0xFF) -> None:
+        """Write the strobed bytes of ``data`` to the eight bytes at ``offset``, a multiple of 8."""
+
+    async def read(self, offset: int) -> int:
+        """Read the eight bytes at ``offset``, a multiple of 8."""
+
+    async def wait(self, cycles: int) -> None:
+        """Let cycles pass."""
+
+    async def until_ready(self) -> None:
+        """Wait until the next transaction would be accepted."""
+
+    async def until_idle(self) -> None:
+        """Wait until nothing will change without a request."""
 
 
 class BlockingDevice:
@@ -22,7 +47,7 @@ class BlockingDevice:
         Collects the device's commits.
     """
 
-    def __init__(self, bus: Bus, monitor: CommitMonitor) -> None:
+    def __init__(self, bus: Master, monitor: CommitMonitor) -> None:
         self._bus = bus
         self._monitor = monitor
 

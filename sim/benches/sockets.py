@@ -13,7 +13,7 @@ from .top import BenchTop
 
 __all__ = ["SOCKETS", "verilog"]
 
-SOCKETS = {"bench": BenchTop, "pcie": PcieBenchTop}
+SOCKETS: dict[str, type[BenchTop] | type[PcieBenchTop]] = {"bench": BenchTop, "pcie": PcieBenchTop}
 """By the names of their Verilog modules."""
 
 

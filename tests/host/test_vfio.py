@@ -31,7 +31,7 @@ from .board import BDF, make_board
 from .vfio_kernel import VfioKernel
 
 HEADER = Path("/usr/include/linux/vfio.h")
-STRUCTURES = {
+STRUCTURES: dict[str, type[ctypes.Structure]] = {
     "vfio_group_status": vfio.GroupStatus,
     "vfio_device_info": vfio.DeviceInfo,
     "vfio_region_info": vfio.RegionInfo,

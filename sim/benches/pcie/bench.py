@@ -97,11 +97,12 @@ class PcieBench(Bench):
 
     async def read64(self, offset: int) -> int:
         """Read 64 bits with one packet."""
-        return await self.bus.read(offset)
+        data: int = await self.bus.read(offset)
+        return data
 
     async def peek64(self, offset: int) -> int:
         """As `read64`."""
-        return await self.bus.read(offset)
+        return await self.read64(offset)
 
     async def writes(self) -> list[Transaction]:
         """Takes away all transactions so far, and gives the writes."""
