@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -65,8 +66,8 @@ class Scene:
         self.tickets: dict[str, Ticket] = {}
         self.heard: list[str] = []
 
-    def enter(self, name: str, tier: str = "standard", owner: str = "anybody") -> Ticket:
-        ticket = Ticket(tier, owner, lambda: self.house.submit(name), lambda: self.heard.append(name))
+    def enter(self, name: str, tier: str = "standard", owner: str = "anybody", *, patient: bool = False) -> Ticket:
+        ticket = Ticket(tier, owner, lambda: self.house.submit(name), lambda: self.heard.append(name), patient=patient)
         self.tickets[name] = ticket
         self.admission.enter([ticket])
         self.admission.line_up(ticket)
@@ -268,6 +269,32 @@ def test_leaving_is_the_same_in_every_state_and_twice() -> None:
         leave(scene.tickets["a1"])
         scene.house.finish("a2")
         await scene.until(lambda: scene.admission.under_way("standard") == 0)
+        await scene.admission.close()
+
+    play(script)
+
+
+def test_who_is_patient_hears_of_the_beginning_of_the_last_token_and_of_the_end() -> None:
+    async def script() -> None:
+        scene = Scene(standard={"level": 0})
+
+        def heard(name: str, times: int) -> bool:
+            return scene.heard.count(name) == times
+
+        scene.enter("patient", patient=True)
+        scene.enter("other")
+        await scene.until(lambda: sorted(scene.heard) == ["other", "patient"])
+        patient, other = (scene.house.requests[name] for name in ("patient", "other"))
+        for position in (1, 2, 3):
+            patient.deliver(position, 7, 0.0, None)
+            other.deliver(position, 7, 0.0, None)
+            await scene.until(functools.partial(heard, "other", position + 1))
+        assert heard("patient", 1)
+        patient.deliver(4, 7, 0.0, Finish.LENGTH)
+        await scene.until(functools.partial(heard, "patient", 2))
+        patient.retire(cancelled=False)
+        await scene.until(functools.partial(heard, "patient", 3))
+        assert scene.admission.under_way("standard") == 1
         await scene.admission.close()
 
     play(script)

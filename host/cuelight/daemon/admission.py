@@ -71,12 +71,23 @@ class Ticket:
         Starts it; called by the admission's thread, and again if there was no room. Must not wait.
     hear : callable
         Called on the event loop when there is news of the request: it runs, has tokens, or is over.
+    patient : bool
+        Tokens are no news, but the last one.
     """
 
-    def __init__(self, tier: str, owner: str, submit: Callable[[], Request], hear: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        tier: str,
+        owner: str,
+        submit: Callable[[], Request],
+        hear: Callable[[], None],
+        *,
+        patient: bool = False,
+    ) -> None:
         self.tier = tier
         self.owner = owner
         self.submit = submit
+        self.patient = patient
         self.request: Request | None = None
         self.error: CuelightError | None = None
         """Why it never ran."""
@@ -303,13 +314,19 @@ class Admission:
             if error is None and not ticket.abandoned:
                 try:
                     ticket.request = ticket.submit()
-                    ticket.request.listen(functools.partial(self._mailbox.note, ticket))
+                    ticket.request.listen(functools.partial(self._note, ticket, ticket.request))
+                    self._mailbox.note(ticket)
                 except Exception as raised:
                     error = raised if isinstance(raised, CuelightError) else _Bug(repr(raised))
                     # Those behind it must not overtake it.
                     full = error if isinstance(error, _LATER) else None
             errors.append(error)
         return errors
+
+    def _note(self, ticket: Ticket, request: Request) -> None:
+        """Take news of a request, from the driver's thread: to wake the event loop for it costs both of them."""
+        if not ticket.patient or request.complete:
+            self._mailbox.note(ticket)
 
     def _note_submitted(self, batch: Sequence[Ticket], errors: Sequence[CuelightError | None]) -> None:
         self._submitting = False

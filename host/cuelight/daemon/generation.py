@@ -158,6 +158,7 @@ class Generation:
                     order.owner,
                     functools.partial(self._submit, sample),
                     functools.partial(self._hear, sample),
+                    patient=order.whole and not order.stop and order.n == 1,
                 )
                 if leader:
                     leader.followers.append(sample.ticket)
