@@ -23,6 +23,7 @@ from cuelight.transports.bar import BAR_SIZE, Bar
 from .board import write_registers
 
 COST = regmap.GROUP + regmap.Group.COST
+HANG_S = 300.0
 NONCE = IDENTITY + regmap.Identity.BOOT_NONCE
 
 
@@ -179,7 +180,7 @@ def lose(file: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     root = Path(__file__).parents[2]
     path = os.pathsep.join([str(root), *sys.path])
     environment = {**os.environ, "PYTHONPATH": path}
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=root, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, cwd=root, env=environment)
 
 
 def test_handler_of_others_that_comes_first_hands_a_removal_on(file: Path) -> None:

@@ -284,7 +284,7 @@ def test_program_that_closes_nothing_ends_in_order(root: Path) -> None:
     program = f"from tests.host.test_pcie import *; kept = open_board(Path({str(root)!r})); print(kept.segment.path)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])}
     result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=2 * WAIT_S, env=environment
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=10 * WAIT_S, env=environment
     )
     assert (result.returncode, result.stderr) == (0, "")
     open_board(root).close()
