@@ -42,7 +42,7 @@ _TWO_GROUPS = SmallParams(slots=4, lanes=2)
 _CORES = {"core": _FEW_SLOTS, "core_lanes": SmallParams(slots=2, seats=2, lanes=2)}
 _FAST_CORE, _FAST_PART = SmallParams(slots=2, seats=2), "promises"
 _DEVICE = SmallParams(slots=4, seats=2, stages=5)
-_FREE_CYCLES = {"loop": 12, "lane": 8, "second": 8}
+_FREE_CYCLES = {"loop": 12}
 
 PROOFS = [
     Proof("judge", partial(verdicts, Params()), Method.LOGIC),

@@ -31,7 +31,7 @@ class Scene:
     then
         Cycles from the last write's acceptance to where the proof begins.
     reached
-        Situations that a proof must reach from there: a sentence, and what core and lane must have committed.
+        Situations that a proof must reach from there: a sentence, and what the core must have committed.
     """
 
     writes: Sequence[tuple[int, int]]
@@ -90,21 +90,5 @@ SCENES = {
         [*_BOTH_RUN, *_done(3), *_done(4), *_done(5, finished=1)],
         1,
         [("One retires, one goes on.", (CommitKind.LOOP_POINT, CommitKind.RETIRE, CommitKind.ADVANCE))],
-    ),
-    "lane": Scene(
-        [*_BOTH_RUN],
-        _QUIET,
-        [
-            (
-                "Of two outstanding dispatches one is taken, one completes, and a third follows.",
-                (CommitKind.TAKEN, CommitKind.COMPLETE, CommitKind.DISPATCH),
-            ),
-            ("One that was taken is offered again.", (CommitKind.TAKEN, CommitKind.REOFFERED)),
-        ],
-    ),
-    "second": Scene(
-        [*_CONFIGURED, *_admit(0, tier=3, rows=20), *_admit(1, tier=0, rows=8)],
-        _QUIET,
-        [("A stage of the first pass is complete, and one follows.", (CommitKind.COMPLETE, CommitKind.DISPATCH))],
     ),
 }

@@ -303,9 +303,11 @@ class Spec:
         return reached
 
     def begin_after(self, scene: Callable[[SimulatorContext], Coroutine[Any, Any, None]]) -> None:
-        """Let runs begin where the room stands after a testbench, instead of at reset."""
+        """Let runs begin where the room stands after a testbench, instead of at reset.
+
+        What memories' ports have read is left open.
+        """
         states: list[tuple[Signal | MemoryData, Any]] = []
-        shown: list[tuple[Value, int]] = []
 
         async def watch(context: SimulatorContext) -> None:
             await scene(context)
@@ -313,8 +315,6 @@ class Spec:
                 if isinstance(fragment, MemoryInstance):
                     rows = range(fragment._data.depth)
                     states.append((fragment._data, [_number(context.get(fragment._data[row])) for row in rows]))
-                    reads = [Value.cast(port._data) for port in fragment._read_ports if port._domain != "comb"]
-                    shown.extend((read, context.get(read)) for read in reads)
                 elif "sync" in fragment.statements:
                     for signal in fragment.statements["sync"]._lhs_signals():
                         states.append((signal, _number(context.get(signal))))
@@ -328,8 +328,6 @@ class Spec:
                 state._init = value
             else:
                 state._init._raw = value
-        for read, value in shown:
-            self.assume(~self.first() | (read == value))
 
     def _simulate(
         self,

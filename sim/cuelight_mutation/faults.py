@@ -303,7 +303,7 @@ FAULTS = [
         "dispatch.py",
         "for place in (newest, oldest):",
         "for place in (oldest, newest):",
-        proofs=("dispatch", "device_lane"),
+        proofs=("dispatch",),
     ),
     Fault(
         "Of two PIPELINE registers the smaller has the lane.",
@@ -706,7 +706,7 @@ FAULTS = [
         "lanes.py",
         "walker.go.eq(Cat(lane.go[place] for lane, place in lanes).any())",
         "walker.go.eq(Cat(lane.go.any() for lane, place in lanes).any())",
-        proofs=("device_second",),
+        proofs=("completions",),
     ),
     Fault(
         "A pass in which nobody samples goes on to output decode.",
@@ -720,7 +720,7 @@ FAULTS = [
         "seats.py",
         '"leaving": self.seated & Mux(',
         '"leaving": Mux(',
-        proofs=("device_loop",),
+        proofs=("seats", "device_loop"),
     ),
     Fault(
         "A write waits until a completion has left.",
