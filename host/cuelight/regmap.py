@@ -163,6 +163,64 @@ class CommitKind(enum.IntEnum):
     """lane, id: sequence of its oldest outstanding dispatch; it and those after it wait in the poll head again"""
 
 
+class PushCommand(enum.IntEnum):
+    """What the host wants a lane's mode to be."""
+
+    POLL = 1
+    """Fall back to POLL."""
+
+    PUSH = 2
+    """Probe, then PUSH. Refused unless the lane is in POLL, GENERATION differs from what it was when the lane fell (at
+    first from 0), both addresses are set and the function may master."""
+
+
+class PushMode(enum.IntEnum):
+    """How a lane's dispatches are delivered."""
+
+    POLL = 0
+    """The host takes the lane's dispatches from the poll window; the device masters nothing for the lane."""
+
+    PROBING = 1
+    """As POLL, but heartbeats are read; on to PUSH after enough good ones."""
+
+    PUSH = 2
+    """The device writes records and dispatches into the lane's port."""
+
+    FALLING = 3
+    """Nothing is pushed any more, and what is outstanding is about to be offered again; POLL follows."""
+
+
+class FallCause(enum.IntEnum):
+    """Why a lane fell from PUSH or PROBING back to POLL."""
+
+    COMMAND = 1
+    """COMMAND said so."""
+
+    TIMEOUT = 2
+    """No completion in time: the hard block's timer, or COMPLETION_TIMEOUT."""
+
+    UNSUPPORTED = 3
+    """The heartbeat read was answered with Unsupported Request."""
+
+    ABORTED = 4
+    """It was answered with Completer Abort."""
+
+    POISONED = 5
+    """Its completion was poisoned."""
+
+    MALFORMED = 6
+    """Its completion was something else than one dword."""
+
+    STOPPED = 7
+    """The heartbeat has not moved for STALL."""
+
+    OVERDUE = 8
+    """The oldest outstanding dispatch has stayed the oldest for OVERDUE."""
+
+    NO_MASTERING = 9
+    """Bus mastering was switched off."""
+
+
 PAGE = 0x0000
 PAGE_STRIDE = 0x1000
 PAGE_COUNT = 8
@@ -188,6 +246,9 @@ COMPLETION_ENTRY_COUNT = 16
 POLL = 0xC000
 POLL_STRIDE = 0x0400
 POLL_COUNT = 8
+PUSH = 0xE000
+PUSH_STRIDE = 0x0100
+PUSH_COUNT = 8
 ENDPOINT = 0xFF00
 
 
@@ -369,6 +430,36 @@ class Poll:
     REOFFER = 0x0028
     RECORD = 0x0200
     SIZE = 0x0400
+
+
+class Push:
+    """Push."""
+
+    COMMAND = 0x0000
+    STATUS = 0x0008
+    PORT_ADDRESS = 0x0010
+    HEARTBEAT_ADDRESS = 0x0018
+    GENERATION = 0x0020
+    COMPLETION_TIMEOUT = 0x0028
+    COMPLETION_TIMEOUT_RESET = 0x2710
+    OVERDUE = 0x0030
+    PERIOD = 0x0038
+    PERIOD_RESET = 0x3E8
+    STALL = 0x0040
+    STALL_RESET = 0x1E8480
+    REST = 0x0048
+    REST_RESET = 0x186A0
+    BEATS = 0x0050
+    BEATS_RESET = 4
+    HEARTBEAT = 0x0058
+    FALLS = 0x0080
+    FALLS_STRIDE = 0x0004
+    FALLS_COUNT = 10
+    RETURNS = 0x00C0
+    LATE = 0x00C4
+    PUSHED = 0x00C8
+    REFUSED = 0x00CC
+    SIZE = 0x0100
 
 
 class Endpoint:
@@ -1038,6 +1129,40 @@ class EntryTail:
 
     def pack(self) -> int:
         return _place("stamp", self.stamp, 16, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class PushStatus:
+    """Push status."""
+
+    mode: int = 0
+    reading: int = 0
+    """A heartbeat read is outstanding."""
+    resting: int = 0
+    """Tags of the lane that rest."""
+    cause: int = 0
+    """Why the lane fell last; 0: it never did."""
+    needed: int = 0
+    """Good heartbeats that are still needed for PUSH."""
+
+    @classmethod
+    def unpack(cls, value: int) -> Self:
+        return cls(
+            value & 0x3,
+            value >> 2 & 0x1,
+            value >> 4 & 0x3,
+            value >> 8 & 0xF,
+            value >> 16 & 0xFF,
+        )
+
+    def pack(self) -> int:
+        return (
+            _place("mode", self.mode, 0, 2)
+            | _place("reading", self.reading, 2, 1)
+            | _place("resting", self.resting, 4, 2)
+            | _place("cause", self.cause, 8, 4)
+            | _place("needed", self.needed, 16, 8)
+        )
 
 
 @dataclass(frozen=True, slots=True)

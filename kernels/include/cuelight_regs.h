@@ -62,6 +62,30 @@ enum cuelight_commit_kind {
     CUELIGHT_COMMIT_KIND_REOFFERED = 30
 };
 
+enum cuelight_push_command {
+    CUELIGHT_PUSH_COMMAND_POLL = 1,
+    CUELIGHT_PUSH_COMMAND_PUSH = 2
+};
+
+enum cuelight_push_mode {
+    CUELIGHT_PUSH_MODE_POLL = 0,
+    CUELIGHT_PUSH_MODE_PROBING = 1,
+    CUELIGHT_PUSH_MODE_PUSH = 2,
+    CUELIGHT_PUSH_MODE_FALLING = 3
+};
+
+enum cuelight_fall_cause {
+    CUELIGHT_FALL_CAUSE_COMMAND = 1,
+    CUELIGHT_FALL_CAUSE_TIMEOUT = 2,
+    CUELIGHT_FALL_CAUSE_UNSUPPORTED = 3,
+    CUELIGHT_FALL_CAUSE_ABORTED = 4,
+    CUELIGHT_FALL_CAUSE_POISONED = 5,
+    CUELIGHT_FALL_CAUSE_MALFORMED = 6,
+    CUELIGHT_FALL_CAUSE_STOPPED = 7,
+    CUELIGHT_FALL_CAUSE_OVERDUE = 8,
+    CUELIGHT_FALL_CAUSE_NO_MASTERING = 9
+};
+
 /* Cuelight BAR0 */
 #define CUELIGHT_PAGE                                   0x0000u
 #define CUELIGHT_PAGE_STRIDE                            0x1000u
@@ -88,6 +112,9 @@ enum cuelight_commit_kind {
 #define CUELIGHT_POLL                                   0xc000u
 #define CUELIGHT_POLL_STRIDE                            0x0400u
 #define CUELIGHT_POLL_COUNT                             8u
+#define CUELIGHT_PUSH                                   0xe000u
+#define CUELIGHT_PUSH_STRIDE                            0x0100u
+#define CUELIGHT_PUSH_COUNT                             8u
 #define CUELIGHT_ENDPOINT                               0xff00u
 
 /* Producer page */
@@ -431,6 +458,48 @@ enum cuelight_commit_kind {
 #define CUELIGHT_POLL_POP                               0x0020u
 #define CUELIGHT_POLL_REOFFER                           0x0028u
 #define CUELIGHT_POLL_RECORD                            0x0200u
+
+/* Push */
+#define CUELIGHT_PUSH_SIZE                              0x0100u
+#define CUELIGHT_PUSH_COMMAND                           0x0000u
+#define CUELIGHT_PUSH_STATUS                            0x0008u
+#define CUELIGHT_PUSH_STATUS_MODE_BIT                   0
+#define CUELIGHT_PUSH_STATUS_MODE_WIDTH                 2
+#define CUELIGHT_PUSH_STATUS_MODE_MASK                  0x00000003u
+#define CUELIGHT_PUSH_STATUS_READING_BIT                2
+#define CUELIGHT_PUSH_STATUS_READING_WIDTH              1
+#define CUELIGHT_PUSH_STATUS_READING_MASK               0x00000004u
+#define CUELIGHT_PUSH_STATUS_RESTING_BIT                4
+#define CUELIGHT_PUSH_STATUS_RESTING_WIDTH              2
+#define CUELIGHT_PUSH_STATUS_RESTING_MASK               0x00000030u
+#define CUELIGHT_PUSH_STATUS_CAUSE_BIT                  8
+#define CUELIGHT_PUSH_STATUS_CAUSE_WIDTH                4
+#define CUELIGHT_PUSH_STATUS_CAUSE_MASK                 0x00000f00u
+#define CUELIGHT_PUSH_STATUS_NEEDED_BIT                 16
+#define CUELIGHT_PUSH_STATUS_NEEDED_WIDTH               8
+#define CUELIGHT_PUSH_STATUS_NEEDED_MASK                0x00ff0000u
+#define CUELIGHT_PUSH_PORT_ADDRESS                      0x0010u
+#define CUELIGHT_PUSH_HEARTBEAT_ADDRESS                 0x0018u
+#define CUELIGHT_PUSH_GENERATION                        0x0020u
+#define CUELIGHT_PUSH_COMPLETION_TIMEOUT                0x0028u
+#define CUELIGHT_PUSH_COMPLETION_TIMEOUT_RESET          0x00002710u
+#define CUELIGHT_PUSH_OVERDUE                           0x0030u
+#define CUELIGHT_PUSH_PERIOD                            0x0038u
+#define CUELIGHT_PUSH_PERIOD_RESET                      0x000003e8u
+#define CUELIGHT_PUSH_STALL                             0x0040u
+#define CUELIGHT_PUSH_STALL_RESET                       0x001e8480u
+#define CUELIGHT_PUSH_REST                              0x0048u
+#define CUELIGHT_PUSH_REST_RESET                        0x000186a0u
+#define CUELIGHT_PUSH_BEATS                             0x0050u
+#define CUELIGHT_PUSH_BEATS_RESET                       0x00000004u
+#define CUELIGHT_PUSH_HEARTBEAT                         0x0058u
+#define CUELIGHT_PUSH_FALLS                             0x0080u
+#define CUELIGHT_PUSH_FALLS_STRIDE                      0x0004u
+#define CUELIGHT_PUSH_FALLS_COUNT                       10u
+#define CUELIGHT_PUSH_RETURNS                           0x00c0u
+#define CUELIGHT_PUSH_LATE                              0x00c4u
+#define CUELIGHT_PUSH_PUSHED                            0x00c8u
+#define CUELIGHT_PUSH_REFUSED                           0x00ccu
 
 /* PCI Express endpoint */
 #define CUELIGHT_ENDPOINT_SIZE                          0x0010u

@@ -55,6 +55,14 @@ def write_rtl(regs: Map) -> str:
     return "\n".join([*head, *_constants(regs), *structs]) + "\n"
 
 
+_ENUMERATIONS = {
+    "CommitKind": "What an atomic step did, and its fields on the commit port and in the event trace.",
+    "FallCause": "Why a lane fell from PUSH or PROBING back to POLL.",
+    "PushCommand": "What the host wants a lane's mode to be.",
+    "PushMode": "How a lane's dispatches are delivered.",
+    "RejectReason": "Why a command was refused.",
+    "RetireReason": "Why a request has retired.",
+}
 _CONVENTIONS = [
     "Top-level constants are offsets in BAR0. A class named after a type has the offsets within it and its `SIZE`,",
     "all in bytes; arrays have `_STRIDE` and, where it is fixed, `_COUNT` beside them; registers that don't reset to 0",
@@ -81,10 +89,7 @@ def _constants(regs: Map) -> Iterator[str]:
 
 def _enumeration(enumeration: Enumeration) -> Iterator[str]:
     name = _camel(enumeration.name)
-    text = {"RejectReason": "Why a command was refused.", "RetireReason": "Why a request has retired."}.get(
-        name, "What an atomic step did, and its fields on the commit port and in the event trace."
-    )
-    yield from ("", "", f"class {name}(enum.IntEnum):", f'    """{text}"""', "")
+    yield from ("", "", f"class {name}(enum.IntEnum):", f'    """{_ENUMERATIONS[name]}"""', "")
     for index, (member, value, description) in enumerate(enumeration.members):
         if index:
             yield ""

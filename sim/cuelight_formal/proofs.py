@@ -11,6 +11,7 @@ from .completer import payloads, requests, two_masters
 from .core import PARTS, WAITS
 from .core_promises import steps, waits
 from .core_stories import tell
+from .courier import delivery
 from .credit import credit
 from .device import device
 from .dispatch import dispatches
@@ -18,6 +19,7 @@ from .encode import find_first
 from .fifo import first_in_first_out
 from .judge import verdicts
 from .lanes import completions
+from .mode import falls
 from .order import order
 from .pages import commands, offers
 from .passes import members
@@ -25,6 +27,7 @@ from .pipelines import ownership
 from .proof import Method, Proof
 from .queue import lists
 from .registers import bus
+from .requester import packets
 from .scenes import SCENES
 from .seats import choices
 from .sizes import SmallParams
@@ -99,6 +102,9 @@ PROOFS = [
         )
         for name, params in _CORES.items()
     ),
+    Proof("courier", partial(delivery, SmallParams(lanes=2)), Method.INDUCTION, cover_depth=26, cut=True),
+    Proof("mode", falls, Method.INDUCTION, cover_depth=24),
+    Proof("requester", partial(packets, 2), Method.INDUCTION, cover_depth=10),
     *(
         Proof(f"device_{name}", partial(device, _DEVICE, SCENES[name]), Method.BOUNDED, depth=free, cover_depth=free)
         for name, free in _FREE_CYCLES.items()

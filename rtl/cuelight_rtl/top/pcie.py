@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import ClockDomain, DomainRenamer, Elaboratable, Module, Shape, Signal, Value
+from amaranth.hdl import Cat, ClockDomain, DomainRenamer, Elaboratable, Module, Shape, Signal, Value
 from amaranth.lib import data, wiring
 
 from .. import regmap
@@ -10,6 +10,7 @@ from ..bus.arbiter import Arbiter
 from ..bus.pcie_usp.completer import Completer
 from ..bus.pcie_usp.counts import Counts
 from ..bus.pcie_usp.function_reset import FunctionReset
+from ..bus.pcie_usp.push import Push
 from ..bus.pcie_usp.streams import DWORDS, CcUser, CqUser, LocalError, RcUser, RqUser
 from ..bus.split import Split
 from ..params import Params
@@ -19,6 +20,9 @@ __all__ = ["PcieTop"]
 
 _CYCLE_NS = 4
 """Of user_clk, which must be 250 MHz."""
+_MASTERING = 2
+"""Bit of cfg_function_status: the host lets the function master."""
+_WINDOWS = {"push": range(regmap.PUSH, 0xF000), "counts": range(regmap.ENDPOINT, 0x1_0000)}
 
 
 class _Stream:
@@ -61,6 +65,7 @@ class PcieTop(Elaboratable):
     """
 
     def __init__(self, params: Params, *, rtl_hash: int = 0) -> None:
+        self._params = params
         self.scheduler = Scheduler(params, rtl_hash=rtl_hash)
         self.user_clk = Signal()
         self.user_reset = Signal()
@@ -74,6 +79,10 @@ class PcieTop(Elaboratable):
         self.cfg_flr_done = Signal(4)
         self.cfg_local_error_out = Signal(5)
         self.cfg_local_error_valid = Signal()
+        self.cfg_function_status = Signal(16)
+        self.cfg_max_payload = Signal(2)
+        self.cfg_interrupt_msix_enable = Signal(4)
+        self.cfg_interrupt_msix_mask = Signal(4)
 
     @property
     def ports(self) -> list[Signal]:
@@ -85,15 +94,21 @@ class PcieTop(Elaboratable):
         m = Module()
         m.submodules.scheduler = scheduler = self.scheduler
         m.submodules.completer = completer = Completer()
-        m.submodules.split = split = Split({"counts": range(regmap.ENDPOINT, 0x1_0000)})
+        m.submodules.split = split = Split(_WINDOWS)
         m.submodules.arbiter = arbiter = Arbiter()
         m.submodules.counts = counts = Counts()
-        self._connect_resets(m, idle=completer.idle, halt=completer.halt)
+        m.submodules.push = push = Push(self._params, tick_cycles=1000 // _CYCLE_NS)
+        halt = Signal()
+        m.d.comb += [completer.halt.eq(halt), push.halt.eq(halt)]
+        self._connect_resets(m, idle=completer.idle & push.idle, halt=halt)
         self.cq.connect(m, completer.cq, outgoing=False)
         self.cc.connect(m, completer.cc, outgoing=True)
         wiring.connect(m, completer.registers, split.master)
         wiring.connect(m, split.scheduler, arbiter.masters[0])
         wiring.connect(m, split.counts, counts.bus)
+        wiring.connect(m, split.push, push.registers)
+        wiring.connect(m, completer.table, push.table)
+        wiring.connect(m, push.bus, arbiter.masters[1])
         wiring.connect(m, arbiter.bus, scheduler.bus)
         m.d.comb += [
             self.pcie_cq_np_req.eq(completer.np_req),
@@ -104,11 +119,24 @@ class PcieTop(Elaboratable):
             ),
         ]
         m.d.sync += scheduler.time_ns.eq(scheduler.time_ns + _CYCLE_NS)
-        # Nothing is mastered yet.
-        m.d.comb += [port.eq(0) for port in self.rq.ports if port is not self.rq.ready]
-        m.d.comb += [self.rc.ready.eq(1), completer.table.ready.eq(1)]
-        m.d.sync += completer.table.answer_valid.eq(completer.table.valid & ~completer.table.write)
+        self._connect_push(m, push)
         return m
+
+    def _connect_push(self, m: Module, push: Push) -> None:
+        scheduler = self.scheduler
+        self.rq.connect(m, push.rq, outgoing=True)
+        self.rc.connect(m, push.rc, outgoing=False)
+        steps = scheduler.commits[1:-1]
+        m.d.comb += [
+            push.poll_valid.eq(scheduler.poll_valid),
+            push.hit.eq(Cat(step.valid & (step.kind == regmap.CommitKind.REOFFERED) for step in steps)),
+            push.irq_reject.eq(scheduler.irq_reject),
+            push.irq_retire.eq(scheduler.irq_retire),
+            push.mastering.eq(self.cfg_function_status[_MASTERING]),
+            push.max_payload.eq(self.cfg_max_payload),
+            push.msix_enable.eq(self.cfg_interrupt_msix_enable[0]),
+            push.msix_mask.eq(self.cfg_interrupt_msix_mask[0]),
+        ]
 
     def _connect_resets(self, m: Module, *, idle: Value, halt: Value) -> None:
         """``sync`` is reset with the link and with the function, ``link`` with the link, ``ever`` never."""
