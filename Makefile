@@ -9,7 +9,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo serve test sim lint regs docs bench-rtl bench-policy bench-twin bench-engine bench-tiers bench-daemon soak fuzz clean formal
+.PHONY: help setup demo serve test sim lint regs docs bench-rtl bench-policy bench-twin bench-engine bench-tiers bench-daemon soak fuzz clean formal push
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -29,6 +29,9 @@ sim: $(READY) ## cocotb benches on Verilator and Icarus; narrowed by SIM=icarus 
 	@SIM=$(SIM) PYTHON=$(BIN)/python sim/benches/prepare.sh
 	@cd sim && ../$(BIN)/python -m benches $(if $(SIM),--sim $(SIM)) $(if $(BENCH),--bench $(BENCH)) \
 		$(if $(ONLY),--only '$(ONLY)') $(if $(SEED),--seed $(SEED)) $(if $(WAVES),--waves) $(if $(FULL),--full)
+
+push: $(READY) ## what a board pushes, and random schedules of faults on the way; SCHEDULES=40
+	@cd sim && ../$(BIN)/python -m cuelight_push --schedules $(or $(SCHEDULES),40)
 
 lint: $(READY) ## ruff and mypy --strict
 	@$(BIN)/ruff check .

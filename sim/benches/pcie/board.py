@@ -57,7 +57,7 @@ class Board:
             alignment="dword",
             max_payload_size=256,
             pf0_msix_enable=True,
-            pf0_msix_table_size=7,
+            pf0_msix_table_size=3,
             pf0_msix_table_bir=2,
             pf0_msix_pba_bir=2,
             pf0_msix_pba_offset=0x800,
@@ -71,6 +71,10 @@ class Board:
             pcie_cq_np_req_count=dut.pcie_cq_np_req_count,
             cfg_local_error_out=dut.cfg_local_error_out,
             cfg_local_error_valid=dut.cfg_local_error_valid,
+            cfg_function_status=dut.cfg_function_status,
+            cfg_max_payload=dut.cfg_max_payload,
+            cfg_interrupt_msix_enable=dut.cfg_interrupt_msix_enable,
+            cfg_interrupt_msix_mask=dut.cfg_interrupt_msix_mask,
         )
         for bar, size in _BAR_BYTES.items():
             self.device.functions[0].configure_bar(bar, size)
