@@ -62,6 +62,7 @@ BENCHES: dict[str, Design] = {
     "pcie_refusals": PCIE,
     "pcie_resets": PCIE,
     "pcie_cycles": PCIE,
+    "pcie_push": PCIE,
 }
 """Modules of this package, without `bench_`, and what they run on; the longest first."""
 

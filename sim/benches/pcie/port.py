@@ -1,0 +1,105 @@
+"""A lane's port in the simulated host's memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cocotb
+from cocotb.triggers import Timer
+
+from cuelight import regmap
+from cuelight.regmap import DispatchHead, DispatchPass, Push, PushMode, PushStatus
+
+from .bench import PcieBench
+
+__all__ = ["LanePort"]
+
+_SIZE = 1 << 16
+_HEARTBEAT_NS = 1500
+_LOOKS = 400
+"""Times that something is looked for, a heartbeat's time apart in all."""
+_SETTINGS = {Push.PERIOD: 2, Push.COMPLETION_TIMEOUT: 20, Push.REST: 60, Push.BEATS: 2}
+
+
+class LanePort:
+    """Counts the lane's heartbeat up as long as it is ``alive``.
+
+    Parameters
+    ----------
+    it
+        The bench.
+    lane
+        Number of the lane.
+    """
+
+    def __init__(self, it: PcieBench, lane: int = 0) -> None:
+        self.it, self.lane, self.alive = it, lane, True
+        pool: Any = it.board.rc.mem_pool
+        self.memory: Any = pool.alloc_region(_SIZE)
+        if not self.memory.get_absolute_address(0):
+            # No address of a port, and the first one that the model gives away.
+            self.memory = pool.alloc_region(_SIZE)
+        self.address = int(self.memory.get_absolute_address(0))
+        cocotb.start_soon(self._beat())
+
+    async def _beat(self) -> None:
+        while True:
+            await Timer(_HEARTBEAT_NS, unit="ns")
+            if self.alive:
+                self._put(regmap.LanePort.HEARTBEAT, self.words(regmap.LanePort.HEARTBEAT, 1)[0] + 1)
+
+    def _put(self, offset: int, value: int) -> None:
+        self.memory[offset : offset + 4] = value.to_bytes(4, "little")
+
+    def words(self, offset: int, count: int) -> list[int]:
+        """Dwords of the port."""
+        raw = bytes(self.memory[offset : offset + 4 * count])
+        return [int.from_bytes(raw[4 * index : 4 * index + 4], "little") for index in range(count)]
+
+    def at(self, register: int) -> int:
+        """Offset in BAR0 of a register of PUSH."""
+        return regmap.PUSH + regmap.PUSH_STRIDE * self.lane + register
+
+    async def status(self) -> PushStatus:
+        return PushStatus.unpack(await self.it.read32(self.at(Push.STATUS)))
+
+    async def reach(self, mode: PushMode) -> PushStatus:
+        """Wait until the lane is in this mode."""
+        for _ in range(_LOOKS):
+            if (status := await self.status()).mode == mode:
+                return status
+        raise AssertionError(f"lane {self.lane} does not come to {mode.name}")
+
+    async def start(self, generation: int = 1, heartbeat: int | None = None) -> None:
+        """Ask for PUSH."""
+        heartbeat = self.address + regmap.LanePort.HEARTBEAT if heartbeat is None else heartbeat
+        await self.it.board.write(self.at(Push.PORT_ADDRESS), [self.address & 0xFFFF_FFFF, self.address >> 32])
+        await self.it.board.write(self.at(Push.HEARTBEAT_ADDRESS), [heartbeat & 0xFFFF_FFFF, heartbeat >> 32])
+        for register, value in {
+            **_SETTINGS,
+            Push.GENERATION: generation,
+            Push.COMMAND: regmap.PushCommand.PUSH,
+        }.items():
+            await self.it.write32(self.at(register), value)
+
+    def dispatch(self, sequence: int) -> DispatchHead | None:
+        """The dispatch in its place of the ring, if it is whole."""
+        words = self.words(regmap.LanePort.RING + regmap.LanePort.RING_STRIDE * (sequence % 16), 8)
+        head, second = (
+            DispatchHead.unpack(words[1] << 32 | words[0]),
+            DispatchPass.unpack(words[3] << 32 | words[2]),
+        )
+        stamps = {second.stamp, words[7] >> 16}
+        return head if head.sequence == sequence and stamps == {sequence & 0xFFFF} else None
+
+    def record(self, buffer: int) -> list[int]:
+        """Dwords of a record buffer."""
+        return self.words(regmap.LanePort.RECORD + regmap.LanePort.RECORD_STRIDE * buffer, regmap.Record.SIZE // 4)
+
+    async def arrives(self, sequence: int) -> DispatchHead:
+        """A dispatch, once it is in the ring."""
+        for _ in range(_LOOKS):
+            if (head := self.dispatch(sequence)) is not None:
+                return head
+            await self.it.run(20)
+        raise AssertionError(f"dispatch {sequence} does not come")
