@@ -597,7 +597,10 @@ class PageReqStatus:
         )
 
     def pack(self) -> int:
-        return _place("active", self.active, 0, 16) | _place("slot", self.slot, 16, 16)
+        return (
+            _place("active", self.active, 0, 16)
+            | _place("slot", self.slot, 16, 16)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -617,7 +620,10 @@ class PageSchedCmd:
         )
 
     def pack(self) -> int:
-        return _place("stage", self.stage, 0, 32) | _place("id", self.id, 32, 32)
+        return (
+            _place("stage", self.stage, 0, 32)
+            | _place("id", self.id, 32, 32)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -679,7 +685,10 @@ class IdentityVersion:
         )
 
     def pack(self) -> int:
-        return _place("minor", self.minor, 0, 16) | _place("major", self.major, 16, 16)
+        return (
+            _place("minor", self.minor, 0, 16)
+            | _place("major", self.major, 16, 16)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -835,7 +844,10 @@ class GroupCostChunk:
         )
 
     def pack(self) -> int:
-        return _place("c0", self.c0, 0, 16) | _place("c1", self.c1, 16, 16)
+        return (
+            _place("c0", self.c0, 0, 16)
+            | _place("c1", self.c1, 16, 16)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -940,7 +952,10 @@ class FifoTracePayload:
         )
 
     def pack(self) -> int:
-        return _place("id", self.id, 0, 32) | _place("detail", self.detail, 32, 32)
+        return (
+            _place("id", self.id, 0, 32)
+            | _place("detail", self.detail, 32, 32)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -960,7 +975,10 @@ class FifoTraceState:
         )
 
     def pack(self) -> int:
-        return _place("index", self.index, 0, 32) | _place("held", self.held, 32, 16)
+        return (
+            _place("index", self.index, 0, 32)
+            | _place("held", self.held, 32, 16)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -1182,7 +1200,10 @@ class SlotRecordFlags:
         )
 
     def pack(self) -> int:
-        return _place("ignore_eos", self.ignore_eos, 0, 1) | _place("masked", self.masked, 1, 1)
+        return (
+            _place("ignore_eos", self.ignore_eos, 0, 1)
+            | _place("masked", self.masked, 1, 1)
+        )
 
 
 @dataclass(frozen=True, slots=True)
