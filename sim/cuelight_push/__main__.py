@@ -25,6 +25,7 @@ def main() -> int:
         if not arguments.names or any(part in name for part in arguments.names)
     }
     failed = 0
+    print("The first run on a machine compiles the push side, for some minutes.", flush=True)
     for name, script in chosen.items():
         began, board = time.monotonic(), Board(Random(name))
         try:

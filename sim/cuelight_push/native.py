@@ -26,7 +26,7 @@ from .shell import Shell
 
 __all__ = ["Native"]
 
-_COMPILE = ("c++", "-std=c++17", "-O0", "-w", "-fPIC", "-shared")
+_COMPILE = ("c++", "-std=c++17", "-O1", "-w", "-fPIC", "-shared")
 _PASSES = ("hierarchy -auto-top", "proc", "flatten", "opt_clean", "write_cxxrtl -g0")
 _STEP_TIMEOUT_S = 1200.0
 _INTERFACE = """
