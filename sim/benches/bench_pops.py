@@ -6,7 +6,7 @@ from cuelight import regmap
 from cuelight.regmap import CommitKind, FifoRetireHead, FifoTraceHead, FifoTraceState, RetireReason
 
 from .bench import Bench, bench
-from .host import Host, set_group
+from .host import Host, set_group, set_lane
 from .lane import Lane
 
 POPS_IGNORED = regmap.COUNTERS + regmap.Counters.POPS_IGNORED
@@ -178,6 +178,17 @@ async def outstanding_dispatches_are_offered_again(it: Bench) -> None:
     await it.rest()
     assert (await lane.look()).sequence == first + 2
     assert await it.read32(POPS_IGNORED) == 3 * 6 + 1
+
+
+@bench
+async def the_only_outstanding_dispatch_is_offered_again(it: Bench) -> None:
+    await set_lane(it, 0, regmap.Lane.DEPTH, 1)
+    lane = Lane(it)
+    await Host(it).join(rows=1)
+    head = await lane.take()
+    await lane.reoffer(head.sequence)
+    await it.expect(CommitKind.REOFFERED, id=head.sequence)
+    assert await lane.serve() == head
 
 
 @bench

@@ -254,6 +254,39 @@ async def a_seat_that_its_floor_takes_from_a_tier_goes_to_a_higher_one(it: Bench
 
 
 @bench
+async def a_lower_tier_gets_the_seat_that_a_higher_one_leaves_free(it: Bench) -> None:
+    host = Host(it)
+    await set_group(it, 0, SEATS, 3)
+    await set_tier(it, MIDDLE, regmap.Tier.SEAT_FLOOR, 3)
+    await host.join(rows=5, tier=MIDDLE)
+    await it.rest()
+    assert not it.seen(CommitKind.SEAT)
+    low = await host.join(rows=5, tier=LOW)
+    await it.expect(CommitKind.SEAT, id=low, stage=0, detail=LOW)
+
+
+@bench
+async def nobody_is_paused_in_a_pass(it: Bench) -> None:
+    """A full house, in which a tier below its minimum waits through two second passes for the one in pass 0.
+
+    Between them the higher tier is parked: the second one is planned with no loop point before it.
+    """
+    host = Host(it)
+    await set_group(it, 0, SEATS, 2)
+    await set_tier(it, MIDDLE, regmap.Tier.MIN_SEATS, 1)
+    lane, (low,) = await decoding(it)
+    vip = await host.join(rows=280, tier=VIP)
+    middle = await host.join(rows=5, tier=MIDDLE)
+    await host.park(vip)
+    assert [run for run, _ in await served(lane, 7)] == [0, *6 * [1]]
+    await it.rest()
+    await host.credit(vip)
+    assert [run for run, _ in await served(lane, 11)] == [0, *6 * [1], *4 * [0]]
+    await it.expect(CommitKind.PAUSE, id=low, stage=0, detail=LOW)
+    await it.expect(CommitKind.SEAT, id=middle, stage=0, detail=MIDDLE)
+
+
+@bench
 async def a_reset_drops_both_passes(it: Bench) -> None:
     host = Host(it)
     lane, (low,) = await decoding(it)

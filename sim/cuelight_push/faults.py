@@ -173,7 +173,7 @@ def _go_on(board: Board, lanes: list[_Lane]) -> None:
     random = board.random
     lane = random.choice(lanes)
     mode = board.mode(lane.number)
-    if mode is not PushMode.PUSH and random.random() < 0.5:
+    if mode in (PushMode.POLL, PushMode.PROBING) and random.random() < 0.5:
         lane.poll()
     if mode is PushMode.POLL and random.random() < 0.2:
         lane.begin()
