@@ -740,7 +740,7 @@ FAULTS = [
         "The completion of a read without bytes counts four.",
         "bus/pcie_usp/completer.py",
         "Mux(empty, 1, size - before - after)",
-        "size - before - after",
+        "Mux(empty, 4, size - before - after)",
         proofs=("completer",),
     ),
     Fault(
