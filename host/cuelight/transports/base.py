@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Protocol
 
@@ -9,9 +10,10 @@ from cuelight.errors import DeviceLost
 from cuelight.regmap import IDENTITY, Identity
 from cuelight.segment import Segment
 
-__all__ = ["Transport", "confirm_present"]
+__all__ = ["Transport", "confirm_present", "wait_for_bell"]
 
 _LOOKS = 3
+_SLICE_S = 1.0
 
 
 class Transport(Protocol):
@@ -69,3 +71,14 @@ def confirm_present(read32: Callable[[int], int]) -> None:
     for _ in range(_LOOKS):
         if read32(IDENTITY + Identity.MAGIC) != Identity.MAGIC_RESET:
             raise DeviceLost("The device reads all ones; check that it is powered and programmed, then open it again.")
+
+
+def wait_for_bell(segment: Segment, bell: int, timeout_s: float, check_open: Callable[[], None]) -> int:
+    """As `Transport.wait`; `check_open` raises once the transport is closed."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        left_s = max(0.0, deadline - time.monotonic())
+        now = segment.wait_host(bell, min(left_s, _SLICE_S))
+        check_open()
+        if now != bell or not left_s:
+            return now

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-import time
 import weakref
 from typing import NoReturn
 
@@ -14,6 +13,7 @@ from cuelight.errors import CuelightError, DeviceClosed, DeviceLost, TransportEr
 from cuelight.native.pump import pump_library
 from cuelight.regmap import IDENTITY
 from cuelight.segment import Segment, Shape
+from cuelight.transports.base import wait_for_bell
 from cuelight.transports.identity import identify
 from cuelight.transports.registers import Access, Registers, check_offset, check_value
 from cuelight.transports.tracing import RawEvent, decode_event
@@ -22,7 +22,6 @@ __all__ = ["PolledTransport"]
 
 _LATE, _CLOSED = 1, -10
 _CHECK_S = 0.1
-_SLICE_S = 1.0
 _JOIN_S = 2.0
 _TRACE_LIMIT = 1 << 20
 _TRACE_CHUNK = 64
@@ -120,14 +119,7 @@ class PolledTransport:
 
     def wait(self, bell: int, timeout_s: float) -> int:
         """Wait until the host bell differs from `bell`, and return what it reads then."""
-        deadline = time.monotonic() + timeout_s
-        while True:
-            left_s = max(0.0, deadline - time.monotonic())
-            now = self._segment.wait_host(bell, min(left_s, _SLICE_S))
-            if self._closed:
-                raise _closed()
-            if now != bell or not left_s:
-                return now
+        return wait_for_bell(self._segment, bell, timeout_s, self._check_not_closed)
 
     def moves(self, timeout_s: float) -> bool:
         """Whether, within `timeout_s` seconds, the thread goes round and the device's clock goes on."""
@@ -208,9 +200,12 @@ class PolledTransport:
         self._check_open()
         self._check(self._library.cuelight_pump_write(self._pump, offset, width, value))
 
-    def _check_open(self) -> None:
+    def _check_not_closed(self) -> None:
         if self._closed:
             raise _closed()
+
+    def _check_open(self) -> None:
+        self._check_not_closed()
         if self._failure:
             raise self._failure.with_traceback(None)
 

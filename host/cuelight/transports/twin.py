@@ -5,13 +5,12 @@ from __future__ import annotations
 import ctypes
 import os
 import secrets
-import time
 import weakref
 from collections.abc import Callable
 
 from cuelight.errors import BuildError, DeviceClosed, DeviceLost, InvalidArgument, TransportError
 from cuelight.segment import Segment, Shape
-from cuelight.transports.base import confirm_present
+from cuelight.transports.base import confirm_present, wait_for_bell
 from cuelight.transports.registers import check_offset, check_value
 from cuelight.transports.tracing import decode_event
 
@@ -20,7 +19,6 @@ __all__ = ["TwinTransport"]
 _CLOSED = -1
 _TRACE_LIMIT = 1 << 20
 _TRACE_CHUNK = 1024
-_SLICE_S = 1.0
 _LATE = 1
 _MASK32, _MASK64 = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
 
@@ -128,14 +126,7 @@ class TwinTransport:
 
     def wait(self, bell: int, timeout_s: float) -> int:
         """Wait until the host bell differs from `bell`, and return what it reads then."""
-        deadline = time.monotonic() + timeout_s
-        while True:
-            left_s = max(0.0, deadline - time.monotonic())
-            now = self._segment.wait_host(bell, min(left_s, _SLICE_S))
-            if self._closed:
-                raise _closed()
-            if now != bell or not left_s:
-                return now
+        return wait_for_bell(self._segment, bell, timeout_s, self._check_not_closed)
 
     def moves(self, timeout_s: float) -> bool:
         """Whether the thread that steps the RTL goes round within `timeout_s` seconds."""
@@ -173,6 +164,10 @@ class TwinTransport:
         data = ctypes.c_uint64()
         self._check(self._library.cuelight_twin_read(self._handle, offset, ctypes.byref(data)))
         return data.value
+
+    def _check_not_closed(self) -> None:
+        if self._closed:
+            raise _closed()
 
     def _check(self, status: int) -> None:
         if status == _CLOSED:
