@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Const, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Mux, Value
 
 from cuelight_rtl.params import Params
 from cuelight_rtl.regmap import CommitKind
@@ -13,7 +13,12 @@ from .scenes import Scene, play
 from .spec import Spec
 from .witness import Witness
 
-__all__ = ["device"]
+__all__ = ["ADDRESSES", "DATA", "device"]
+
+ADDRESSES = 0xF9F8
+"""Bits of a free write's address that may be 1."""
+DATA = 0x0003_0003_FFFF_FFFF
+"""Bits of its data that may be 1."""
 
 _OF_A_REQUEST = {
     CommitKind.RETARGET: (Life.WAITING,),
@@ -29,27 +34,25 @@ _OF_A_REQUEST = {
 """Where a request may stand of which the core commits this."""
 
 
-def device(params: Params, scene: Scene) -> Spec:
+def device(params: Params, scene: Scene, played: bool = False) -> Spec:
     """From the end of a scene on, any write of eight bytes in any cycle, to pages, lanes, FIFOs, and CONTROL.
 
-    Addresses have two bits that are always 0: so groups' and tiers' settings, which are the scene's, stay, and
-    completion entries from 8 on are never written. Data has 0 in bits 34 to 47 and from 50 on: so commands name slots
-    that there are, with epochs up to 3.
+    With `ADDRESSES` groups' and tiers' settings, which are the scene's, stay, and completion entries from 8 on are
+    never written. With `DATA` commands name slots that there are, with epochs up to 3. Where it is played, a script
+    writes.
     """
     room = Witness(params)
-    spec = Spec(room, lasting=True)
+    spec = Spec(room, lasting=True, played=played)
     play(spec, room, scene)
-    core, lane = room.core, room.lane
-    address, low, slot, epoch = (
-        spec.any(name, width) for name, width in (("address", 11), ("low", 32), ("slot", 2), ("epoch", 2))
-    )
-    spec.m.d.comb += [
-        room.bus.valid.eq(spec.any("valid", 1)),
-        room.bus.write.eq(1),
-        room.bus.address.eq(Cat(Const(0, 3), address[:6], Const(0, 2), address[6:])),
-        room.bus.data.eq(Cat(low, slot, Const(0, 14), epoch, Const(0, 14))),
-        room.bus.strobe.eq(0xFF),
-    ]
+    core, lane, bus = room.core, room.lane, room.bus
+    if not played:
+        spec.m.d.comb += [
+            bus.valid.eq(spec.any("valid", 1)),
+            bus.write.eq(1),
+            bus.address.eq(spec.any("address", 16) & ADDRESSES),
+            bus.data.eq(spec.any("data", 64) & DATA),
+            bus.strobe.eq(0xFF),
+        ]
 
     life, ours = room.life[room.slot], room.id[room.slot] == core.id
     admits = room.says(CommitKind.ADMIT)
@@ -174,9 +177,4 @@ def device(params: Params, scene: Scene) -> Spec:
     written = core.valid & Cat(core.kind == kind for kind in sorted(OF_WRITES)).any()
     spec.claim("Each write that asks something of the core has one commit of its own.", done == written, when=asked)
     spec.claim("No commit says that something was written without a write.", ~written, when=~asked)
-    seen = Signal(max(CommitKind) + 1)
-    said = Mux(core.valid, 1 << core.kind, 0) | Mux(lane.valid, 1 << lane.kind, 0)
-    spec.m.d.sync += seen.eq(seen | said)
-    for sentence, kinds in scene.reached:
-        spec.reach(sentence, Cat((seen | said)[kind] for kind in kinds).all())
     return spec

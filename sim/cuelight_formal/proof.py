@@ -84,7 +84,8 @@ class Method(enum.Enum):
     INDUCTION = "induction"
     """Holds at first, and after any cycles in which it held: for ever."""
     BOUNDED = "bounded"
-    """Holds in the first cycles, as many as the proof's depth says; the specification must be `lasting`."""
+    """Holds in the first cycles, as many as the proof's depth says; the specification must be `lasting`, and the proof
+    have stories."""
 
 
 class Verdict(enum.Enum):
@@ -157,7 +158,8 @@ class Proof:
     cut
         Let memories show anything at any time: enough where what they hold plays no part.
     parts
-        Specifications that are proven one by one, and together claim what ``build``'s does.
+        Specifications that are proven one by one, and together claim what ``build``'s does; what several of them claim
+        must hold in all.
     stories
         Runs in which situations are looked for, instead of all runs: for each claim of ``build``'s, the first cycle in
         which it says something, or -1.
@@ -227,19 +229,15 @@ class Proof:
             (place / "top.il").write_text(text)
             (place / "proof.sby").write_text(script)
             shown, taken = self._prove(part, self._run("prove", place), place)
-            known |= shown
+            known |= {each: verdict for each, verdict in shown.items() if each not in known or known[each].good}
             cycles = max(cycles, taken)
         reached = self._look(folder) if self.stories is None else dict(enumerate(self.stories()))
         seconds = time.monotonic() - started
         firsts = [reached.get(index, -1) for index in range(len(whole.claims))]
         verdicts: list[Verdict] = []
         for claim, first in zip(whole.claims, firsts, strict=True):
-            if first < 0 and (claim.kind == Kind.REACH or self.method is not Method.BOUNDED):
-                verdicts.append(Verdict.VACUOUS)
-            elif claim.kind == Kind.REACH:
-                verdicts.append(Verdict.REACHED)
-            else:
-                verdicts.append(known[claim.sentence])
+            shown_to_be = Verdict.REACHED if claim.kind == Kind.REACH else known[claim.sentence]
+            verdicts.append(Verdict.VACUOUS if first < 0 and shown_to_be is not Verdict.FALSE else shown_to_be)
         return Result(whole.claims, verdicts, cycles, firsts, seconds)
 
     def _look(self, folder: Path) -> dict[int, int]:

@@ -14,6 +14,7 @@ from .core_stories import tell
 from .courier import delivery
 from .credit import credit
 from .device import device
+from .device_stories import tell_device
 from .dispatch import dispatches
 from .encode import find_first
 from .fifo import first_in_first_out
@@ -45,7 +46,7 @@ _TWO_GROUPS = SmallParams(slots=4, lanes=2)
 _CORES = {"core": _FEW_SLOTS, "core_lanes": SmallParams(slots=2, seats=2, lanes=2)}
 _FAST_CORE, _FAST_PART = SmallParams(slots=2, seats=2), "promises"
 _DEVICE = SmallParams(slots=4, seats=2, stages=5)
-_FREE_CYCLES = {"loop": 12}
+_FREE_CYCLES = 12
 
 PROOFS = [
     Proof("judge", partial(verdicts, Params()), Method.LOGIC),
@@ -105,8 +106,12 @@ PROOFS = [
     Proof("courier", partial(delivery, SmallParams(lanes=2)), Method.INDUCTION, cover_depth=26, cut=True),
     Proof("mode", falls, Method.INDUCTION, cover_depth=24),
     Proof("requester", partial(packets, 2), Method.INDUCTION, cover_depth=10),
-    *(
-        Proof(f"device_{name}", partial(device, _DEVICE, SCENES[name]), Method.BOUNDED, depth=free, cover_depth=free)
-        for name, free in _FREE_CYCLES.items()
+    Proof(
+        "device",
+        partial(device, _DEVICE, SCENES[0]),
+        Method.BOUNDED,
+        depth=_FREE_CYCLES,
+        parts=[partial(device, _DEVICE, scene) for scene in SCENES],
+        stories=partial(tell_device, _DEVICE, _FREE_CYCLES),
     ),
 ]

@@ -9,34 +9,24 @@ from amaranth.sim import SimulatorContext
 
 from cuelight import regmap
 from cuelight.regmap import PageSchedAttr, PageSchedCmd
-from cuelight_rtl.regmap import CommitKind
 
 from .spec import Spec
 from .witness import Witness
 
-__all__ = ["SCENES", "Scene", "play"]
+__all__ = ["AFTER_RETIREMENT", "AT_LOOP_POINT", "SCENES", "WITH_SECOND_PASS", "Scene", "Write", "admit", "done", "play"]
 
 _QUIET = 40
 """Cycles after which nothing more happens without a write."""
 
+Write = tuple[int, int]
+"""Of 8 bytes: offset and data."""
+
 
 @dataclass(frozen=True)
 class Scene:
-    """Writes, each 8 bytes at an offset, and how many cycles pass after the last one.
+    """After each write the device comes to rest; the proof begins one cycle after the acceptance of the last one."""
 
-    Attributes
-    ----------
-    writes
-        Offset and data; after each the device comes to rest.
-    then
-        Cycles from the last write's acceptance to where the proof begins.
-    reached
-        Situations that a proof must reach from there: a sentence, and what the core must have committed.
-    """
-
-    writes: Sequence[tuple[int, int]]
-    then: int
-    reached: Sequence[tuple[str, Sequence[CommitKind]]]
+    writes: Sequence[Write]
 
 
 def play(spec: Spec, room: Witness, scene: Scene) -> None:
@@ -46,24 +36,19 @@ def play(spec: Spec, room: Witness, scene: Scene) -> None:
         bus = room.bus
         context.set(bus.write, 1)
         context.set(bus.strobe, 0xFF)
-        await context.tick().repeat(_QUIET)
         for offset, data in scene.writes:
+            await context.tick().repeat(_QUIET)
             context.set(bus.address, offset)
             context.set(bus.data, data)
             context.set(bus.valid, 1)
             await context.tick().until(bus.ready)
             context.set(bus.valid, 0)
-            last = (offset, data) == scene.writes[-1]
-            await context.tick().repeat(scene.then if last else _QUIET)
+        await context.tick()
 
     spec.begin_after(run)
 
 
-def _control(offset: int, value: int) -> tuple[int, int]:
-    return regmap.CONTROL + offset, value
-
-
-def _admit(slot: int, **attributes: int) -> list[tuple[int, int]]:
+def admit(slot: int, **attributes: int) -> list[Write]:
     """An automatic request of epoch 1."""
     return [
         (regmap.PAGE + regmap.Page.SCHED_ATTR, PageSchedAttr(automatic=1, kv_blocks=3, **attributes).pack()),
@@ -71,24 +56,36 @@ def _admit(slot: int, **attributes: int) -> list[tuple[int, int]]:
     ]
 
 
-def _done(sequence: int, finished: int = 0) -> list[tuple[int, int]]:
+def done(sequence: int, finished: int = 0) -> list[Write]:
+    """BATCH_DONE, and the seats that have finished."""
     entry = regmap.COMPLETION + regmap.Completion.SIZE * (sequence % 16)
     return [(entry, finished), (entry + regmap.Completion.BATCH_DONE, sequence)]
 
 
+def pop_retirement(index: int) -> Write:
+    return regmap.FIFO + regmap.Fifo.RETIRE_POP, index
+
+
 _CONFIGURED = [
-    _control(regmap.Control.STAGE_COUNT, 4),
+    (regmap.CONTROL + regmap.Control.STAGE_COUNT, 4),
     (regmap.GROUP + regmap.Group.KV_BLOCKS, 9),
     (regmap.GROUP + regmap.Group.ROWS, 18),
 ]
+_BOTH_RUN = [
+    *_CONFIGURED,
+    *admit(0, tier=3, rows=20),
+    *admit(1, tier=3, rows=8),
+    *admit(2, tier=3, rows=8),
+    *done(1),
+    *done(2),
+]
 
-_BOTH_SIT = [*_CONFIGURED, *_admit(0, tier=3, rows=20), *_admit(1, tier=3, rows=8)]
-_BOTH_RUN = [*_BOTH_SIT, *_admit(2, tier=3, rows=8), *_done(1), *_done(2)]
+_AT_LOOP_POINT = [*_BOTH_RUN, *done(3), *done(4), *done(5, finished=1)]
 
-SCENES = {
-    "loop": Scene(
-        [*_BOTH_RUN, *_done(3), *_done(4), *_done(5, finished=1)],
-        1,
-        [("One retires, one goes on.", (CommitKind.LOOP_POINT, CommitKind.RETIRE, CommitKind.ADVANCE))],
-    ),
-}
+AT_LOOP_POINT = Scene(_AT_LOOP_POINT)
+"""A pass of two requests is at its loop point, one of them has finished, and a third waits."""
+AFTER_RETIREMENT = Scene([*_AT_LOOP_POINT, pop_retirement(0)])
+"""Then a pass of the two that are left has begun, and the host takes what retired."""
+WITH_SECOND_PASS = Scene([*_CONFIGURED, *admit(0, tier=3, rows=20), *admit(1, tier=0, rows=8), *done(1)])
+"""The first stage of a pass is complete, and a second pass is formed beside it, with a higher tier's prompt."""
+SCENES = [AT_LOOP_POINT, AFTER_RETIREMENT, WITH_SECOND_PASS]

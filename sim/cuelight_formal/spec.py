@@ -80,8 +80,8 @@ class Spec:
     played
         Whether it is simulated, not solved: nothing in it takes any value, but what a script drives.
     lasting
-        A claim that did not hold once counts as broken for ever, so that the last cycle of a run tells of all. That
-        claims say something, situations must show, which have to last too.
+        A claim that did not hold once counts as broken for ever, so that the last cycle of a run tells of all. Covers
+        are left to the proof's stories.
     """
 
     def __init__(
@@ -110,6 +110,8 @@ class Spec:
         self.m.submodules.room = self._fragment
         self._around = [*around, *(signal for name in cut for signal in self._take_out(name))]
         self.claims: list[Claim] = []
+        self._read: dict[str, list[int]] = {}
+        self._opening: Callable[[SimulatorContext], Coroutine[Any, Any, None]] | None = None
 
     # ------------------------------------------------------------------------------------------- statements
 
@@ -173,7 +175,7 @@ class Spec:
             statement = Assert(self._always(_implied(then, when)))
             statement.src_loc = ("claim", len(self.claims))
             self.m.d.comb += statement
-        if not self._lasting:
+        if self._played or not self._lasting:
             self._cover(Cat(when) if isinstance(when, list) else when)
         self.claims.append(Claim(sentence, kind))
 
@@ -274,6 +276,8 @@ class Spec:
     def play(self, scripts: Sequence[Callable[[SimulatorContext], bool]]) -> list[int]:
         """Simulate it, once for each script, which begins each cycle by driving inputs, until it says that it is over.
 
+        Where it begins after a scene, that is played before each script, and cycles are counted from its end.
+
         Returns
         -------
         For each claim, the first cycle of a run in which it says something; -1 if there is none.
@@ -290,6 +294,8 @@ class Spec:
 
         async def watch(context: SimulatorContext) -> None:
             script, cycle = next(upcoming), 0
+            if self._opening:
+                await self._opening(context)
             while not script(context):
                 seen, wrong = context.get(situations), context.get(broken)
                 assert not wrong, f"obligations {[i for i in range(len(broken)) if wrong >> i & 1]} in cycle {cycle}"
@@ -303,18 +309,19 @@ class Spec:
         return reached
 
     def begin_after(self, scene: Callable[[SimulatorContext], Coroutine[Any, Any, None]]) -> None:
-        """Let runs begin where the room stands after a testbench, instead of at reset.
-
-        What memories' ports have read is left open.
-        """
+        """Let runs begin where the room stands after a testbench, instead of at reset."""
+        if self._played:
+            self._opening = scene
+            return
         states: list[tuple[Signal | MemoryData, Any]] = []
 
         async def watch(context: SimulatorContext) -> None:
             await scene(context)
-            for fragment in _within(self._fragment):
+            for place, fragment in _within(self._fragment, "top.room"):
                 if isinstance(fragment, MemoryInstance):
                     rows = range(fragment._data.depth)
                     states.append((fragment._data, [_number(context.get(fragment._data[row])) for row in rows]))
+                    self._read[place] = [_number(context.get(port._data)) for port in fragment._read_ports]
                 elif "sync" in fragment.statements:
                     for signal in fragment.statements["sync"]._lhs_signals():
                         states.append((signal, _number(context.get(signal))))
@@ -354,7 +361,29 @@ class Spec:
                 ports.append(Value.cast(value))
         text: str = rtlil.convert(self.m, name="top", ports=ports)
         # Sources tell where claims stand, and nothing of the machine's folders.
-        return re.sub(r'^\s*attribute \\src "(?!claim:|cover:).*\n', "", text, flags=re.MULTILINE)
+        text = re.sub(r'^\s*attribute \\src "(?!claim:|cover:).*\n', "", text, flags=re.MULTILINE)
+        return self._with_read(text) if self._read else text
+
+    def _with_read(self, text: str) -> str:
+        """What memories' ports have read at first: Amaranth leaves that open, so it is filled in here."""
+        ports = {place: iter(values) for place, values in self._read.items()}
+        module = memory = ""
+
+        def fill(found: re.Match[str]) -> str:
+            nonlocal module, memory
+            line = found[0]
+            module, memory = found["module"] or module, found["memory"] or memory
+            if not found["width"]:
+                return line
+            return f"{found['value']}{found['width']}'{next(ports[f'{module}.{memory}']):0{int(found['width'])}b}"
+
+        return re.sub(
+            r'^module \\(?P<module>\S+)|\\MEMID "\\\\(?P<memory>\w+)"'
+            r"|(?P<value>parameter \\INIT_VALUE )(?P<width>\d+)'x+(?=\n)",
+            fill,
+            text,
+            flags=re.MULTILINE,
+        )
 
 
 def _bit(value: ValueLike) -> Value:
@@ -373,15 +402,15 @@ def _number(value: Any) -> int:
     return int(value) if isinstance(value, int) else int(value.as_bits())
 
 
-def _within(fragment: Fragment) -> Iterator[Fragment]:
-    """A fragment and all those in it, in an order that does not change."""
-    yield fragment
-    for inner, _, _ in fragment.subfragments:
-        yield from _within(inner)
+def _within(fragment: Fragment, place: str = "") -> Iterator[tuple[str, Fragment]]:
+    """A fragment and all those in it, each with its place, in an order that does not change."""
+    yield place, fragment
+    for inner, name, _ in fragment.subfragments:
+        yield from _within(inner, f"{place}.{name}")
 
 
 def _driven(fragment: Fragment) -> list[Signal]:
     """Signals that a fragment and those in it drive."""
-    statements = (each for inner in _within(fragment) for each in inner.statements.values())
+    statements = (each for _, inner in _within(fragment) for each in inner.statements.values())
     signals = {id(signal): signal for each in statements for signal in each._lhs_signals()}
     return list(signals.values())

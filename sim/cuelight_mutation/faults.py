@@ -720,7 +720,7 @@ FAULTS = [
         "seats.py",
         '"leaving": self.seated & Mux(',
         '"leaving": Mux(',
-        proofs=("seats", "device_loop"),
+        proofs=("seats", "device"),
     ),
     Fault(
         "A write waits until a completion has left.",
