@@ -64,7 +64,8 @@ enum cuelight_commit_kind {
 
 enum cuelight_push_command {
     CUELIGHT_PUSH_COMMAND_POLL = 1,
-    CUELIGHT_PUSH_COMMAND_PUSH = 2
+    CUELIGHT_PUSH_COMMAND_PUSH = 2,
+    CUELIGHT_PUSH_COMMAND_PROBE = 3
 };
 
 enum cuelight_push_mode {

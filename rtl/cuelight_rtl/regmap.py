@@ -171,8 +171,12 @@ class PushCommand(enum.IntEnum):
     """Fall back to POLL."""
 
     PUSH = 2
-    """Probe, then PUSH. Refused unless the lane is in POLL, GENERATION differs from what it was when the lane fell (at
-    first from 0), both addresses are set and the function may master."""
+    """The host delivers nothing any more: PUSH. Refused unless the lane is in PROBING and no heartbeat is needed any
+    more."""
+
+    PROBE = 3
+    """Probe. Refused unless the lane is in POLL, GENERATION differs from what it was when the lane fell (at first from
+    0), both addresses are set and the function may master."""
 
 
 class PushMode(enum.IntEnum):
@@ -182,7 +186,7 @@ class PushMode(enum.IntEnum):
     """The host takes the lane's dispatches from the poll window; the device masters nothing for the lane."""
 
     PROBING = 1
-    """As POLL, but heartbeats are read; on to PUSH after enough good ones."""
+    """As POLL, but heartbeats are read; after enough good ones the host may hand the lane over."""
 
     PUSH = 2
     """The device writes records and dispatches into the lane's port."""

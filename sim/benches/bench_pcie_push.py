@@ -22,7 +22,7 @@ async def pushed(it: PcieBench, number: int = 0) -> LanePort:
     """A lane in PUSH."""
     port = LanePort(it, number)
     await port.start()
-    await port.reach(PushMode.PUSH)
+    await port.hand_over()
     return port
 
 
@@ -59,7 +59,7 @@ async def a_lane_whose_memory_is_gone_is_polled_until_it_is_back(it: PcieBench) 
     assert await it.read32(port.at(Push.FALLS)) == 1
     first = await lane.serve()
     await port.start(generation=2)
-    await port.reach(PushMode.PUSH)
+    await port.hand_over()
     second = await port.arrives(first.sequence + 1)
     await lane.done(second.sequence)
     await port.arrives(second.sequence + 1)

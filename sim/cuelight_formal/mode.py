@@ -42,6 +42,17 @@ def falls() -> Spec:
         spec.past(falling & ~room.busy & ~room.reoffer),
         when=in_poll & before[PushMode.FALLING],
     )
+    falls_for = Signal(32)
+    with m.If(~falling):
+        m.d.sync += falls_for.eq(0)
+    with m.Elif(room.tick):
+        m.d.sync += falls_for.eq(falls_for + 1)
+    spec.claim(
+        "Then the hard block has sent what it had, or REST is over.",
+        spec.past(~room.leaving | (falls_for >= settings.rest)),
+        when=in_poll & before[PushMode.FALLING],
+    )
+    spec.lemma("The timer counts since the fall.", spec.inside("timer") == falls_for, when=falling)
     spec.claim(
         "From POLL it goes to PROBING, from there to PUSH, from both to FALLING, and from that to POLL.",
         (in_poll & before[PushMode.POLL])
@@ -115,7 +126,7 @@ def falls() -> Spec:
     spec.claim(
         "It changes nothing.",
         (room.heartbeat == spec.past(room.heartbeat)) & (room.needed == spec.past(room.needed)),
-        when=spec.past(room.late & ~room.push),
+        when=spec.past(room.late & ~room.probe),
     )
     for index in range(2):
         spec.lemma(
@@ -132,24 +143,29 @@ def falls() -> Spec:
         m.d.sync += fell_at.eq(settings.generation)
     spec.claim(
         "Back from POLL it goes by command only, after the generation has changed.",
-        spec.past(room.push & room.mastering & (settings.generation != fell_at)),
+        spec.past(room.probe & room.mastering & (settings.generation != fell_at)),
         when=probing & before[PushMode.POLL],
+    )
+    spec.claim(
+        "To PUSH it goes by another command only, so that the host has stopped to deliver.",
+        spec.past(room.push),
+        when=pushing & before[PushMode.PROBING],
     )
     spec.lemma("The generation at the last fall is known.", spec.inside("fell_at") == fell_at)
     moved, wanted = Signal(8), Signal(8)
     known = spec.inside("known")
     with m.If(in_poll):
         m.d.sync += [moved.eq(0), wanted.eq(settings.beats)]
-    with m.Elif(probing & good & known & (answer.value != room.heartbeat)):
+    with m.Elif(probing & good & known & (answer.value != room.heartbeat) & (moved != wanted)):
         m.d.sync += moved.eq(moved + 1)
     spec.claim(
-        "PUSH follows as many heartbeats that moved as BEATS says.",
-        moved == wanted,
+        "Before it have moved as many heartbeats as BEATS says.",
+        spec.past(moved == wanted),
         when=pushing & before[PushMode.PROBING],
     )
     spec.lemma(
         "Those that are needed are those that are missing.",
-        (room.needed == (wanted - moved)[:8]) & (room.needed != 0),
+        (room.needed == (wanted - moved)[:8]) & (moved <= wanted),
         when=probing,
     )
     spec.reach("A lane returns to PUSH after a fall.", pushing & (fell_at != 0) & before[PushMode.PROBING])

@@ -139,6 +139,34 @@ def packets(lanes: int) -> Spec:
         when=letter.valid & ~wanted_now & (left == 0) & ~room.sent.any(),
     )
 
+    # What the hard block has, and tells of by the number that came with it.
+    number, before = Cat(rq.payload.user.sequence_low, rq.payload.user.sequence_high), Signal(6)
+    following = Signal(6)
+    m.d.comb += following.eq(Mux(before == 63, 1, before + 1))
+    lettered = begins & writes & owned
+    with m.If(lettered):
+        m.d.sync += before.eq(number)
+    spec.claim(
+        "A packet of a letter has the number after the latest one's, and never 0.", number == following, when=lettered
+    )
+    spec.claim("Other packets have 0.", number == 0, when=begins & ~lettered)
+    spec.lemma(
+        "The next number is known.",
+        spec.inside("number") == Mux(lettered, Mux(following == 63, 1, following + 1), following),
+    )
+    for lane in range(lanes):
+        latest, away = Signal(6, name=f"number_{lane}"), Signal(name=f"away_{lane}")
+        departs = Cat(each.valid & (each.number == latest) for each in room.departures).any()
+        mine = begins & writes & owner[lane]
+        known = Mux(mine, number, latest)
+        m.d.sync += latest.eq(known)
+        with m.If(mine):
+            m.d.sync += away.eq(~Cat(each.valid & (each.number == number) for each in room.departures).any())
+        with m.Elif(departs):
+            m.d.sync += away.eq(0)
+        spec.claim(f"Lane {lane} is leaving until its last packet has departed.", room.leaving[lane] == (away | mine))
+        spec.lemma(f"Its number is known for lane {lane}.", spec.inside(f"latest_{lane}") == known)
+
     unit, units = spec.inside("unit"), letter.units
     reached = unit + left
     spec.lemma("Units are written in their order.", unit <= units, when=letter.valid)

@@ -247,14 +247,15 @@ class Board:
         self.write64(self.push(lane, push.HEARTBEAT_ADDRESS), self.heartbeat(lane))
         for register, value in (
             *((push.PERIOD, PERIOD_US), (push.COMPLETION_TIMEOUT, 40), (push.REST, 200), (push.BEATS, 2)),
-            *((push.GENERATION, generation), (push.COMMAND, regmap.PushCommand.PUSH)),
+            *((push.GENERATION, generation), (push.COMMAND, regmap.PushCommand.PROBE)),
         ):
             self.write32(self.push(lane, register), value)
 
     def start(self, lane: int = 0, generation: int = 1) -> None:
         """Leads a lane from POLL to PUSH."""
         self.ask(lane, generation)
-        self.reach(lane, PushMode.PUSH)
+        self.until(lambda: self.status(lane).mode == PushMode.PROBING and not self.status(lane).needed)
+        self.write32(self.push(lane, regmap.Push.COMMAND), regmap.PushCommand.PUSH)
 
     def store(self, address: int, words: list[int]) -> None:
         """Writes words of 64 bits to memory, as the host does."""

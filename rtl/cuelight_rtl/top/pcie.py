@@ -18,8 +18,6 @@ from ..scheduler import Scheduler
 
 __all__ = ["PcieTop"]
 
-_CYCLE_NS = 4
-"""Of user_clk, which must be 250 MHz."""
 _MASTERING = 2
 """Bit of cfg_function_status: the host lets the function master."""
 _WINDOWS = {"push": range(regmap.PUSH, 0xF000), "counts": range(regmap.ENDPOINT, 0x1_0000)}
@@ -62,10 +60,13 @@ class PcieTop(Elaboratable):
         Sizes of the scheduler.
     rtl_hash
         128 bits that RTL_HASH shows.
+    clock_mhz
+        Frequency of user_clk, a divisor of 1000.
     """
 
-    def __init__(self, params: Params, *, rtl_hash: int = 0) -> None:
+    def __init__(self, params: Params, *, rtl_hash: int = 0, clock_mhz: int = 250) -> None:
         self._params = params
+        self._clock_mhz = clock_mhz
         self.scheduler = Scheduler(params, rtl_hash=rtl_hash)
         self.user_clk = Signal()
         self.user_reset = Signal()
@@ -83,6 +84,10 @@ class PcieTop(Elaboratable):
         self.cfg_max_payload = Signal(2)
         self.cfg_interrupt_msix_enable = Signal(4)
         self.cfg_interrupt_msix_mask = Signal(4)
+        self.pcie_rq_seq_num0 = Signal(6)
+        self.pcie_rq_seq_num_vld0 = Signal()
+        self.pcie_rq_seq_num1 = Signal(6)
+        self.pcie_rq_seq_num_vld1 = Signal()
 
     @property
     def ports(self) -> list[Signal]:
@@ -97,7 +102,7 @@ class PcieTop(Elaboratable):
         m.submodules.split = split = Split(_WINDOWS)
         m.submodules.arbiter = arbiter = Arbiter()
         m.submodules.counts = counts = Counts()
-        m.submodules.push = push = Push(self._params, tick_cycles=1000 // _CYCLE_NS)
+        m.submodules.push = push = Push(self._params, tick_cycles=self._clock_mhz)
         halt = Signal()
         m.d.comb += [completer.halt.eq(halt), push.halt.eq(halt)]
         self._connect_resets(m, idle=completer.idle & push.idle, halt=halt)
@@ -118,7 +123,7 @@ class PcieTop(Elaboratable):
                 self.cfg_local_error_valid & (self.cfg_local_error_out == LocalError.POISONED_WRITE_DROPPED)
             ),
         ]
-        m.d.sync += scheduler.time_ns.eq(scheduler.time_ns + _CYCLE_NS)
+        m.d.sync += scheduler.time_ns.eq(scheduler.time_ns + 1000 // self._clock_mhz)
         self._connect_push(m, push)
         return m
 
@@ -136,6 +141,10 @@ class PcieTop(Elaboratable):
             push.max_payload.eq(self.cfg_max_payload),
             push.msix_enable.eq(self.cfg_interrupt_msix_enable[0]),
             push.msix_mask.eq(self.cfg_interrupt_msix_mask[0]),
+            push.departures[0].valid.eq(self.pcie_rq_seq_num_vld0),
+            push.departures[0].number.eq(self.pcie_rq_seq_num0),
+            push.departures[1].valid.eq(self.pcie_rq_seq_num_vld1),
+            push.departures[1].number.eq(self.pcie_rq_seq_num1),
         ]
 
     def _connect_resets(self, m: Module, *, idle: Value, halt: Value) -> None:

@@ -75,6 +75,10 @@ class Board:
             cfg_max_payload=dut.cfg_max_payload,
             cfg_interrupt_msix_enable=dut.cfg_interrupt_msix_enable,
             cfg_interrupt_msix_mask=dut.cfg_interrupt_msix_mask,
+            pcie_rq_seq_num0=dut.pcie_rq_seq_num0,
+            pcie_rq_seq_num_vld0=dut.pcie_rq_seq_num_vld0,
+            pcie_rq_seq_num1=dut.pcie_rq_seq_num1,
+            pcie_rq_seq_num_vld1=dut.pcie_rq_seq_num_vld1,
         )
         for bar, size in _BAR_BYTES.items():
             self.device.functions[0].configure_bar(bar, size)

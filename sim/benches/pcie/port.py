@@ -71,16 +71,25 @@ class LanePort:
         raise AssertionError(f"lane {self.lane} does not come to {mode.name}")
 
     async def start(self, generation: int = 1, heartbeat: int | None = None) -> None:
-        """Ask for PUSH."""
+        """Have the lane probed."""
         heartbeat = self.address + regmap.LanePort.HEARTBEAT if heartbeat is None else heartbeat
         await self.it.board.write(self.at(Push.PORT_ADDRESS), [self.address & 0xFFFF_FFFF, self.address >> 32])
         await self.it.board.write(self.at(Push.HEARTBEAT_ADDRESS), [heartbeat & 0xFFFF_FFFF, heartbeat >> 32])
         for register, value in {
             **_SETTINGS,
             Push.GENERATION: generation,
-            Push.COMMAND: regmap.PushCommand.PUSH,
+            Push.COMMAND: regmap.PushCommand.PROBE,
         }.items():
             await self.it.write32(self.at(register), value)
+
+    async def hand_over(self) -> None:
+        """Ask for PUSH as soon as the lane has shown that it lives."""
+        for _ in range(_LOOKS):
+            status = await self.status()
+            if status.mode == PushMode.PROBING and not status.needed:
+                await self.it.write32(self.at(Push.COMMAND), regmap.PushCommand.PUSH)
+                return
+        raise AssertionError(f"lane {self.lane} does not live")
 
     def dispatch(self, sequence: int) -> DispatchHead | None:
         """The dispatch in its place of the ring, if it is whole."""

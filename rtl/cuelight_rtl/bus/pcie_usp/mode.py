@@ -30,10 +30,12 @@ class Settings(data.Struct):
 class LaneMode(wiring.Component):
     """Reads a lane's heartbeat, and falls back to POLL for every reason there is.
 
-    ``tick`` comes once a microsecond. ``push`` and ``poll`` are commands, ``ready`` says that the first one would be
-    taken. ``read`` asks for a heartbeat read with ``tag`` until it was ``sent``. ``look`` asks for the lane's oldest
-    outstanding sequence, which comes as ``oldest`` with ``looked``. ``reoffer`` asks to offer what is outstanding again
-    until ``reoffered``. The lane is ``busy`` as long as something of it is on its way to RQ.
+    ``tick`` comes once a microsecond. ``probe``, ``push`` and ``poll`` are commands; ``ready`` says that the first
+    one would be taken, ``proven`` the second one. ``read`` asks for a heartbeat read with ``tag`` until it was
+    ``sent``. ``look`` asks for the lane's oldest outstanding sequence, which comes as ``oldest`` with ``looked``.
+    ``reoffer`` asks to offer what is outstanding again until ``reoffered``. The lane is ``busy`` as long as something
+    of it is on its way to RQ, and ``leaving`` as long as the hard block has something of it that its completions
+    could overtake.
 
     ``falls``, ``returns`` and ``late`` are strobes; ``late`` counts completions that nobody waits for.
     """
@@ -45,6 +47,7 @@ class LaneMode(wiring.Component):
                 "tick": In(1),
                 "mastering": In(1),
                 "settings": In(Settings),
+                "probe": In(1),
                 "push": In(1),
                 "poll": In(1),
                 "answer": In(Answer()),
@@ -53,7 +56,9 @@ class LaneMode(wiring.Component):
                 "oldest": In(32),
                 "reoffered": In(1),
                 "busy": In(1),
+                "leaving": In(1),
                 "ready": Out(1),
+                "proven": Out(1),
                 "mode": Out(PushMode),
                 "cause": Out(4),
                 "read": Out(1),
@@ -73,10 +78,13 @@ class LaneMode(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         settings, answer, mode = self.settings, self.answer, self.mode
-        pushing = mode == PushMode.PUSH
+        pushing, falling = mode == PushMode.PUSH, mode == PushMode.FALLING
         active = pushing | (mode == PushMode.PROBING)
         fell_at = Signal(32)
-        m.d.comb += self.ready.eq((mode == PushMode.POLL) & (settings.generation != fell_at) & self.mastering)
+        m.d.comb += [
+            self.ready.eq((mode == PushMode.POLL) & (settings.generation != fell_at) & self.mastering),
+            self.proven.eq((mode == PushMode.PROBING) & (self.needed == 0)),
+        ]
 
         away = Signal()
         which = Signal()
@@ -118,11 +126,11 @@ class LaneMode(wiring.Component):
         with m.If(good & pushing):
             m.d.sync += self.look.eq(1)
 
-        with m.If(good & moves & (mode == PushMode.PROBING)):
+        with m.If(good & moves & (mode == PushMode.PROBING) & ~self.proven):
             m.d.sync += self.needed.eq(self.needed - 1)
-            with m.If(self.needed == 1):
-                m.d.comb += self.returns.eq(~self.falls)
-                m.d.sync += [mode.eq(PushMode.PUSH), oldest.eq(0)]
+        with m.If(self.push & self.proven):
+            m.d.comb += self.returns.eq(~self.falls)
+            m.d.sync += [mode.eq(PushMode.PUSH), oldest.eq(0)]
 
         def reached(time: Value, most: Value) -> Value:
             return (most != 0) & (time >= most)
@@ -147,11 +155,11 @@ class LaneMode(wiring.Component):
                 self.reoffer.eq(pushing),
                 self.look.eq(0),
                 fell_at.eq(settings.generation),
-                *(self.reading.eq(0), away.eq(0)),
+                *(self.reading.eq(0), away.eq(0), timer.eq(0)),
             ]
-        with m.Elif((mode == PushMode.FALLING) & ~self.reoffer & ~self.busy):
+        with m.Elif(falling & ~self.reoffer & ~self.busy & (~self.leaving | (timer >= settings.rest))):
             m.d.sync += mode.eq(PushMode.POLL)
-        with m.Elif(self.push & self.ready):
+        with m.Elif(self.probe & self.ready):
             m.d.sync += [mode.eq(PushMode.PROBING), self.needed.eq(settings.beats)]
             m.d.sync += [known.eq(0), timer.eq(settings.period)]
         with m.If(self.reoffered):

@@ -24,7 +24,7 @@ from .courier import Courier
 from .mode import LaneMode
 from .msix import Msix, Vector
 from .push_registers import PushRegisters
-from .requester import Requester
+from .requester import Departure, Requester
 from .streams import RC, RQ
 
 __all__ = ["Push"]
@@ -35,8 +35,9 @@ class Push(wiring.Component):
 
     ``bus`` goes to the scheduler, ``registers`` comes from BAR0 and ``table`` from BAR2. ``poll_valid`` shows which
     lanes' poll heads hold a dispatch, ``hit`` whose dispatches have just been offered again. ``mastering``,
-    ``max_payload``, ``msix_enable`` and ``msix_mask`` are the function's, as the hard block shows them. ``halt`` keeps
-    everything from being mastered, as if it might not; ``idle`` says that nothing is on its way.
+    ``max_payload``, ``msix_enable`` and ``msix_mask`` are the function's, as the hard block shows them;
+    ``departures`` are its news of packets that came on RQ. ``halt`` keeps everything from being mastered, as if it
+    might not; ``idle`` says that nothing is on its way.
 
     Parameters
     ----------
@@ -57,6 +58,7 @@ class Push(wiring.Component):
                 "table": In(Bus()),
                 "rq": Out(RQ),
                 "rc": In(RC),
+                "departures": In(Departure()).array(2),
                 "poll_valid": In(lanes),
                 "hit": In(lanes),
                 "irq_reject": In(1),
@@ -84,6 +86,8 @@ class Push(wiring.Component):
         connect(m, flipped(self.table), msix.bus)
         connect(m, flipped(self.rq), requester.rq)
         connect(m, flipped(self.rc), answers.rc)
+        for inner, outer in zip(requester.departures, self.departures, strict=True):
+            connect(m, flipped(outer), inner)
         connect(m, courier.letter, requester.letter)
         connect(m, msix.message, requester.message)
 
@@ -108,6 +112,7 @@ class Push(wiring.Component):
                 ),
                 mode.sent.eq(requester.sent[lane]),
                 mode.busy.eq(requester.busy[lane]),
+                mode.leaving.eq(requester.leaving[lane]),
                 mode.looked.eq(courier.looked[lane]),
                 mode.oldest.eq(courier.oldest),
                 mode.reoffered.eq(courier.reoffered[lane]),

@@ -131,7 +131,9 @@ class _LaneRegisters(wiring.Component):
                     whole = settings.port_address.any() & settings.heartbeat_address.any()
                     with m.If(low == PushCommand.POLL):
                         m.d.comb += mode.poll.eq(1)
-                    with m.Elif((low == PushCommand.PUSH) & mode.ready & whole):
+                    with m.Elif((low == PushCommand.PROBE) & mode.ready & whole):
+                        m.d.comb += mode.probe.eq(1)
+                    with m.Elif((low == PushCommand.PUSH) & mode.proven):
                         m.d.comb += mode.push.eq(1)
                     with m.Else():
                         m.d.comb += self._refused.eq(1)

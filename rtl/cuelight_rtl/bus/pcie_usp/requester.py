@@ -14,7 +14,7 @@ from ...encode import lowest
 from .courier import UNITS, Letter
 from .streams import RQ, RequestType, RqDescriptor
 
-__all__ = ["Message", "Requester"]
+__all__ = ["Departure", "Message", "Requester"]
 
 _MPS_UNITS = 8
 """Units of 128 bytes, the smallest payload that the function may be limited to."""
@@ -28,6 +28,13 @@ class Message(wiring.Signature):
         super().__init__({"valid": Out(1), "address": Out(64), "data": Out(32), "taken": In(1)})
 
 
+class Departure(wiring.Signature):
+    """The hard block tells that no completion of ours overtakes the packet with a number any more."""
+
+    def __init__(self) -> None:
+        super().__init__({"valid": Out(1), "number": Out(6)})
+
+
 class Requester(wiring.Component):
     """Writes letters and messages, and asks for heartbeats: 32-bit or 64-bit addresses, traffic class 0, strict order.
 
@@ -36,7 +43,10 @@ class Requester(wiring.Component):
     A record is cut where its address is a multiple of the largest payload, so nothing crosses 4 KiB.
 
     A lane that is not ``pushing`` has its letter dropped, one that does not ask for a ``read`` has none: a packet may
-    still be on its way out then, or the letter be there, and so long the lane is ``busy``.
+    still be on its way out then, or the letter be there, and so long the lane is ``busy``. Then it is ``leaving`` until
+    its last packet has departed: inside of the hard block completions may overtake what came on RQ. For that, packets
+    of letters have numbers, 1 to 63 in turn, and all others 0. The hard block has room for fewer packets than that.
+    Numbers go on through resets, as what departs late must not be taken for something new.
 
     ``max_payload`` is the hard block's code, 0 for 128 bytes, 1 for 256 and 2 or more for 512.
     """
@@ -57,6 +67,8 @@ class Requester(wiring.Component):
                 "pushed": Out(lanes),
                 "message": In(Message()),
                 "busy": Out(lanes),
+                "leaving": Out(lanes),
+                "departures": In(Departure()).array(2),
                 "rq": Out(RQ),
             }
         )
@@ -77,6 +89,7 @@ class Requester(wiring.Component):
         m.d.comb += self.busy.eq(Mux(self.rq.valid | middle, owner, 0) | Mux(letter.valid, addressee, 0))
 
         room, chooses = Signal(), Signal()
+        numbered = self._number(m, chooses)
         m.d.comb += [room.eq(~self.rq.valid | self.rq.ready), chooses.eq(room & ~middle & self.mastering)]
         with m.If(room):
             m.d.sync += self.rq.valid.eq(0)
@@ -92,6 +105,7 @@ class Requester(wiring.Component):
             payload = Mux(in_record, letter.even, letter.descriptor[:128])
             self._begin(m, RequestType.MEMORY_WRITE, address, count << 2, payload, keep=0xFF)
             m.d.sync += [owner.eq(addressee), left.eq(count - 1), outgoing.last.eq(count == 1)]
+            m.d.comb += numbered.eq(addressee)
             with m.If(in_record):
                 m.d.sync += unit.eq(unit + 1)
         with m.Elif(chooses & message.valid):
@@ -117,6 +131,23 @@ class Requester(wiring.Component):
         # Between two packets `unit` is even: packets are cut at multiples of an even number.
         m.d.comb += [letter.odd_row.eq(unit >> 1), letter.even_row.eq((unit + 1) >> 1)]
         return m
+
+    def _number(self, m: Module, begins: Signal) -> Signal:
+        """Numbers packets that may begin; the result says which lane's letter one is of that does."""
+        numbered, number = Signal(self._lanes), Signal(6, init=1, reset_less=True)
+        user = self.rq.payload.user
+        with m.If(begins):
+            m.d.sync += Cat(user.sequence_low, user.sequence_high).eq(Mux(numbered.any(), number, 0))
+        with m.If(numbered.any()):
+            m.d.sync += number.eq(Mux(number == 63, 1, number + 1))
+        for lane in range(self._lanes):
+            latest = Signal(6, name=f"latest_{lane}")
+            departs = Cat(each.valid & (each.number == latest) for each in self.departures).any()
+            with m.If(numbered[lane]):
+                m.d.sync += [self.leaving[lane].eq(1), latest.eq(number)]
+            with m.Elif(departs):
+                m.d.sync += self.leaving[lane].eq(0)
+        return numbered
 
     def _begin(
         self, m: Module, kind: RequestType, address: Value, count: Value | int, payload: ValueLike = 0, *, keep: int
