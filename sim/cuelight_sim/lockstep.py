@@ -15,7 +15,20 @@ from .golden import Golden
 from .registers import Word
 from .steps import Divergence, Event
 
-__all__ = ["Device", "Lockstep", "Observer", "Operation", "Read", "Rest", "Run", "Spectator", "Write", "play", "shrink"]
+__all__ = [
+    "Device",
+    "Lockstep",
+    "Observer",
+    "Operation",
+    "Read",
+    "Reading",
+    "Rest",
+    "Run",
+    "Spectator",
+    "Write",
+    "play",
+    "shrink",
+]
 
 _COMMITS_KEPT = 24
 """Latest commits that a divergence's note shows."""
@@ -95,6 +108,15 @@ class Rest(NamedTuple):
 Operation = Write | Read | Run | Rest
 
 
+class Reading(NamedTuple):
+    """Words from an offset on that the device was asked for, and has not told yet."""
+
+    offset: int
+    words: int
+    moments: list[tuple[Word, ...]]
+    """What they may be, at each moment since the read was accepted."""
+
+
 class Lockstep:
     """Drives both models and compares what comes out.
 
@@ -118,6 +140,7 @@ class Lockstep:
         """Is told of each commit once it was found legal."""
         self.spectator: Spectator | None = None
         self._latest: deque[Commit] = deque(maxlen=_COMMITS_KEPT)
+        self._readings: list[Reading] = []
 
     def apply(self, operation: Operation) -> None:
         """Does one operation of a script."""
@@ -194,24 +217,32 @@ class Lockstep:
 
     def did_read(self, offset: int, *values: int) -> None:
         """Follows a read of words from ``offset`` on; each must fit some moment since its acceptance."""
-        self.script.extend(Read(offset + 4 * number) for number in range(len(values)))
+        self.answered(self.asked(offset, len(values)), *values)
 
-        def foretell() -> tuple[Word, ...]:
-            return tuple(self.golden.read(offset + 4 * number) for number in range(len(values)))
-
-        def note() -> None:
-            moments.append(foretell())
-
+    def asked(self, offset: int, count: int) -> Reading:
+        """Follows the acceptance of a read of words from ``offset`` on; others may be accepted before its answer."""
+        self.script.extend(Read(offset + 4 * number) for number in range(count))
         self.follow(until=self.device.accepted_at - 1)
-        moments = [foretell()]
-        self.follow(note, until=self.device.accepted_at)
+        reading = Reading(offset, count, [])
+        self._note(reading)
+        self._readings.append(reading)
+        self.follow(until=self.device.accepted_at)
         self._check(self.golden.written)
-        note()
-        self.follow(note)
+        self._note(reading)
+        return reading
+
+    def answered(self, reading: Reading, *values: int) -> None:
+        """Compares the answer of a read, each word of which must fit some moment since its acceptance."""
+        self.follow()
+        self._readings.remove(reading)
         for number, value in enumerate(values):
-            words = [moment[number] for moment in moments]
+            words = [moment[number] for moment in reading.moments]
             if not any(word.allows(value) for word in words):
-                self._fail(f"{offset + 4 * number:#06x} reads {value:#010x}, not {_alternatives(words)}")
+                self._fail(f"{reading.offset + 4 * number:#06x} reads {value:#010x}, not {_alternatives(words)}")
+
+    def _note(self, reading: Reading) -> None:
+        offsets = range(reading.offset, reading.offset + 4 * reading.words, 4)
+        reading.moments.append(tuple(self.golden.read(offset) for offset in offsets))
 
     # ------------------------------------------------------------------------------------------- comparing
 
@@ -228,7 +259,7 @@ class Lockstep:
             if not word.allows(got):
                 self._fail(f"at rest {offset + 4 * half:#06x} reads {got:#010x}, not {_alternatives([word])}")
 
-    def follow(self, after_each: Callable[[], None] = lambda: None, until: int | None = None) -> None:
+    def follow(self, until: int | None = None) -> None:
         """Gives the golden model the new commits, or those ``until`` that cycle, included."""
         commits = self.device.commits
         count = 0
@@ -243,7 +274,8 @@ class Lockstep:
             self._check(partial(self.golden.commit, commit))
             for observer in self.observers:
                 self._check(partial(observer.observe, commit))
-            after_each()
+            for reading in self._readings:
+                self._note(reading)
             if self.spectator is not None:
                 self.spectator.after(event)
             self.observe(event)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from random import Random
 from typing import Any
 
 from cocotb.triggers import FallingEdge, RisingEdge, Timer
 
 from cuelight import regmap
+from cuelight_sim.lockstep import Reading
 
 from ..bench import Bench, scripts_of
 from ..device import BlockingDevice
@@ -77,15 +79,20 @@ class PcieBench(Bench):
         self._resets += 1
         self.bus: Any = PcieBus(self.board, self._dut)
         self._watch(BlockingDevice(self.bus, self._monitor), int(self._dut.boot_nonce.value))
-        self.spy = Spy(self._dut, self._monitor, self._did)
+        self.spy = Spy(self._dut, self._monitor, accepted=self._accepted, answered=self._answered)
+        self._readings: deque[Reading] = deque()
 
-    def _did(self, transaction: Transaction) -> None:
+    def _accepted(self, transaction: Transaction) -> None:
         self.bus.accepted_at = transaction.cycle
-        offset, data = transaction.offset, transaction.data
         if transaction.write:
-            self.lockstep.wrote(offset, data, transaction.strobe)
-        elif offset not in _LAGGING:
-            self.lockstep.did_read(offset, data & 0xFFFF_FFFF, data >> 32)
+            self.lockstep.wrote(transaction.offset, transaction.data, transaction.strobe)
+        elif transaction.offset not in _LAGGING:
+            self._readings.append(self.lockstep.asked(transaction.offset, 2))
+
+    def _answered(self, transaction: Transaction) -> None:
+        if transaction.offset not in _LAGGING:
+            data = transaction.data
+            self.lockstep.answered(self._readings.popleft(), data & 0xFFFF_FFFF, data >> 32)
 
     async def write(self, offset: int, data: int, strobe: int = 0xFF) -> None:
         """Send one packet that writes the strobed bytes of ``data`` to the eight bytes at ``offset``."""

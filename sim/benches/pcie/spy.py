@@ -24,7 +24,9 @@ class Transaction(NamedTuple):
 
 
 class Spy:
-    """Tells of each transaction when it has been accepted, and of each read when it has been answered.
+    """Tells of each transaction that was accepted, and of each read that was answered, both in the cycle after.
+
+    Another master's write may be accepted between a read and its answer.
 
     Parameters
     ----------
@@ -32,16 +34,24 @@ class Spy:
         The simulated `PcieBenchTop`.
     monitor
         Tells the cycle.
-    done
-        Is told of the transaction, in the cycle after it was accepted or answered.
+    accepted, answered
+        Are told of the transaction.
     """
 
-    def __init__(self, dut: Any, monitor: CommitMonitor, done: Callable[[Transaction], None]) -> None:
+    def __init__(
+        self,
+        dut: Any,
+        monitor: CommitMonitor,
+        *,
+        accepted: Callable[[Transaction], None],
+        answered: Callable[[Transaction], None],
+    ) -> None:
         self.transactions: list[Transaction] = []
-        """All that were done; whoever has looked at them removes them."""
+        """All writes that were accepted and reads that were answered; whoever has looked at them removes them."""
         self._dut = dut
         self._monitor = monitor
-        self._done = done
+        self._accepted = accepted
+        self._answered = answered
         self._asked: list[Transaction] = []
         self._tasks = [cocotb.start_soon(self._watch_requests()), cocotb.start_soon(self._watch_answers())]
 
@@ -63,9 +73,10 @@ class Spy:
             )
             if not seen.write:
                 self._asked.append(seen)
-                continue
             await RisingEdge(dut.clk)
-            self._finish(seen)
+            self._accepted(seen)
+            if seen.write:
+                self.transactions.append(seen)
 
     async def _watch_answers(self) -> None:
         dut = self._dut
@@ -74,8 +85,6 @@ class Spy:
             # Memory that was never read is unknown to Icarus; what it shows must not matter.
             answer = int(dut.bus_answer.value.resolve("random"))
             await RisingEdge(dut.clk)
-            self._finish(self._asked.pop(0)._replace(data=answer))
-
-    def _finish(self, transaction: Transaction) -> None:
-        self.transactions.append(transaction)
-        self._done(transaction)
+            seen = self._asked.pop(0)._replace(data=answer)
+            self._answered(seen)
+            self.transactions.append(seen)
