@@ -12,18 +12,10 @@ from .bench_pcie_cycles import bench as fast_bench
 from .host import Host, set_lane
 from .lane import Lane
 from .pcie.bench import PcieBench, bench
-from .pcie.port import LanePort
+from .pcie.port import LanePort, pushed
 
 _NOWHERE = 0x7FF0_0000
 """Nothing answers there."""
-
-
-async def pushed(it: PcieBench, number: int = 0) -> LanePort:
-    """A lane in PUSH."""
-    port = LanePort(it, number)
-    await port.start()
-    await port.hand_over()
-    return port
 
 
 @bench
@@ -56,10 +48,9 @@ async def a_lane_whose_memory_is_gone_is_polled_until_it_is_back(it: PcieBench) 
     await port.start(heartbeat=_NOWHERE)
     status = await port.reach(PushMode.POLL)
     assert status.cause == FallCause.ABORTED
-    assert await it.read32(port.at(Push.FALLS)) == 1
+    assert await port.count(Push.FALLS) == 1
     first = await lane.serve()
-    await port.start(generation=2)
-    await port.hand_over()
+    await port.push(generation=2)
     second = await port.arrives(first.sequence + 1)
     await lane.done(second.sequence)
     await port.arrives(second.sequence + 1)

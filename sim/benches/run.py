@@ -63,6 +63,8 @@ BENCHES: dict[str, Design] = {
     "pcie_resets": PCIE,
     "pcie_cycles": PCIE,
     "pcie_push": PCIE,
+    "pcie_completions": PCIE,
+    "pcie_losses": PCIE,
     "pcie_driver": PCIE,
 }
 """Modules of this package, without `bench_`, and what they run on; the longest first."""

@@ -51,6 +51,11 @@ class PcieBench(Bench):
         self.spy: Spy
 
     @property
+    def resets(self) -> int:
+        """Resets so far, the first one included."""
+        return self._resets
+
+    @property
     def clk(self) -> Any:
         """The device's clock."""
         return self._dut.clk
@@ -66,16 +71,20 @@ class PcieBench(Bench):
             await Timer(self.ns_per_cycle, unit="ns")
         self.board = Board(self._dut, self.random)
         await self.board.until_reset()
+        self._unfollow()
         self._follow()
         await self.board.enumerate()
         if self.pauses:
             self.board.pause(self.pauses)
 
-    def _follow(self) -> None:
-        """The reset has just been released."""
+    def _unfollow(self) -> None:
+        """What has not had its effect yet may not have it any more."""
         self._stop_watching()
         if self._resets:
             self.spy.stop()
+
+    def _follow(self) -> None:
+        """The reset has just been released."""
         self._resets += 1
         self.bus: Any = PcieBus(self.board, self._dut)
         self._watch(BlockingDevice(self.bus, self._monitor), int(self._dut.boot_nonce.value))
@@ -140,10 +149,22 @@ class PcieBench(Bench):
     async def reset_function(self) -> None:
         """Reset the device as a host does, in whatever state it is; the link stays up."""
         self._dut.cfg_flr_in_process.value = 1
+        self.board.device.terminate_requests()
         await RisingEdge(self._dut.function_reset_done)
+        self._unfollow()
         self._follow()
         self._dut.cfg_flr_in_process.value = 0
         await FallingEdge(self._dut.function_reset_done)
+
+    async def reset_link(self, cycles: int = 100) -> None:
+        """Reset the device in the middle of whatever there is, as a link does that was down, or a hot reset."""
+        self.board.faults.down = True
+        self._unfollow()
+        await self.board.device.reset_link(cycles)
+        await FallingEdge(self._dut.user_reset)
+        self._follow()
+        self.board.faults.down = False
+        await self.board.restore()
 
 
 bench = scripts_of(PcieBench)

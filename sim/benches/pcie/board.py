@@ -8,29 +8,20 @@ from random import Random
 from typing import Any
 
 from cocotb.triggers import FallingEdge, RisingEdge
-from cocotbext.axi import AxiStreamBus
 from cocotbext.pcie.core import RootComplex
 from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpAttr, TlpTc, TlpType
-from cocotbext.pcie.xilinx.us import UltraScalePlusPcieDevice
 from cocotbext.pcie.xilinx.us.tlp import Tlp_us
-from cocotbext.pcie.xilinx.us.usp_model import LocalError
+
+from .faults import Faults
+from .hard_block import BAR_BYTES, HardBlock
 
 __all__ = ["Board", "bytes_of"]
 
 _TIMEOUT_NS = 20_000
-_CLOCK_HZ = 250e6
-_BAR_BYTES = {0: 1 << 16, 2: 1 << 12}
-
-
-class HardBlock(UltraScalePlusPcieDevice):  # type: ignore[misc]
-    """The hard block's model, which knows nothing of poison."""
-
-    async def upstream_recv(self, tlp: Any) -> None:
-        if tlp.ep and tlp.fmt_type in (TlpType.MEM_WRITE, TlpType.MEM_WRITE_64):
-            tlp.release_fc()
-            self.local_error.put_nowait(LocalError.AXI4ST_CQ_EP_DROP)
-        else:
-            await super().upstream_recv(tlp)
+_LOAD_TIMEOUT_NS = 4_000
+_ALL_ONES = 0xFFFF_FFFF
+_COMMAND = 0x04
+_BARS = 0x10
 
 
 class Board:
@@ -50,38 +41,8 @@ class Board:
         self._dut = dut
         self._random = random
         self.rc: Any = RootComplex()
-        self.device: Any = HardBlock(
-            pcie_generation=3,
-            pcie_link_width=8,
-            user_clk_frequency=_CLOCK_HZ,
-            alignment="dword",
-            max_payload_size=256,
-            pf0_msix_enable=True,
-            pf0_msix_table_size=3,
-            pf0_msix_table_bir=2,
-            pf0_msix_pba_bir=2,
-            pf0_msix_pba_offset=0x800,
-            user_clk=dut.clk,
-            user_reset=dut.user_reset,
-            cq_bus=AxiStreamBus.from_prefix(dut, "m_axis_cq"),
-            cc_bus=AxiStreamBus.from_prefix(dut, "s_axis_cc"),
-            rq_bus=AxiStreamBus.from_prefix(dut, "s_axis_rq"),
-            rc_bus=AxiStreamBus.from_prefix(dut, "m_axis_rc"),
-            pcie_cq_np_req=dut.pcie_cq_np_req,
-            pcie_cq_np_req_count=dut.pcie_cq_np_req_count,
-            cfg_local_error_out=dut.cfg_local_error_out,
-            cfg_local_error_valid=dut.cfg_local_error_valid,
-            cfg_function_status=dut.cfg_function_status,
-            cfg_max_payload=dut.cfg_max_payload,
-            cfg_interrupt_msix_enable=dut.cfg_interrupt_msix_enable,
-            cfg_interrupt_msix_mask=dut.cfg_interrupt_msix_mask,
-            pcie_rq_seq_num0=dut.pcie_rq_seq_num0,
-            pcie_rq_seq_num_vld0=dut.pcie_rq_seq_num_vld0,
-            pcie_rq_seq_num1=dut.pcie_rq_seq_num1,
-            pcie_rq_seq_num_vld1=dut.pcie_rq_seq_num_vld1,
-        )
-        for bar, size in _BAR_BYTES.items():
-            self.device.functions[0].configure_bar(bar, size)
+        self.device: Any = HardBlock(dut)
+        self.faults = Faults(self.device)
         self.rc.make_port().connect(self.device)
 
     async def until_reset(self) -> None:
@@ -96,9 +57,15 @@ class Board:
         await self.function.enable_device()
         await self.function.set_master()
 
+    async def restore(self) -> None:
+        """Write the function's settings again, after a reset in which it has forgotten them."""
+        for bar in BAR_BYTES:
+            await self.function.config_write_dword(_BARS + 4 * bar, self.address(0, bar))
+        await self.function.config_write_word(_COMMAND, 0b111)
+
     def pause(self, share: float) -> None:
         """Pause each stream in so large a share of its cycles, at random."""
-        for stream in (self.device.cq_source, self.device.cc_sink, self.device.rq_sink, self.device.rc_source):
+        for stream in self.device.streams:
             stream.set_pause_generator(_pauses(self._random, share))
 
     def address(self, offset: int, bar: int = 0) -> int:
@@ -183,6 +150,16 @@ class Board:
         assert completion.length == count
         data = bytes(completion.data)
         return [int.from_bytes(data[4 * index : 4 * index + 4], "little") for index in range(count)]
+
+    async def load(self, offset: int, count: int = 1) -> list[int]:
+        """Read some dwords as a processor does: all ones where no good completion comes."""
+        tlp = self.packet(TlpType.MEM_READ, offset, count, 0xF, _last(count, None))
+        if not self.faults.down:
+            completions = await self.rc.perform_nonposted_operation(tlp, _LOAD_TIMEOUT_NS, "ns")
+            if completions and completions[0].status == CplStatus.SC:
+                data = bytes(completions[0].data)
+                return [int.from_bytes(data[4 * index : 4 * index + 4], "little") for index in range(count)]
+        return [_ALL_ONES] * count
 
     async def ask(self, tlp: Any) -> Any:
         """Send a non-posted request, and give its only completion, which must echo it."""

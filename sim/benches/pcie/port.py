@@ -12,13 +12,15 @@ from cuelight.regmap import DispatchHead, DispatchPass, Push, PushMode, PushStat
 
 from .bench import PcieBench
 
-__all__ = ["LanePort"]
+__all__ = ["LanePort", "pushed"]
 
 _SIZE = 1 << 16
-_HEARTBEAT_NS = 1500
+_RECORDS = (regmap.LanePort.RECORD, regmap.LanePort.RECORD_COUNT * regmap.LanePort.RECORD_STRIDE)
+"""Where they begin, and their bytes."""
+_HEARTBEAT_NS = 700
 _LOOKS = 400
 """Times that something is looked for, a heartbeat's time apart in all."""
-_SETTINGS = {Push.PERIOD: 2, Push.COMPLETION_TIMEOUT: 20, Push.REST: 60, Push.BEATS: 2}
+_SETTINGS = {Push.PERIOD: 1, Push.COMPLETION_TIMEOUT: 4, Push.REST: 12, Push.BEATS: 2}
 
 
 class LanePort:
@@ -34,6 +36,8 @@ class LanePort:
 
     def __init__(self, it: PcieBench, lane: int = 0) -> None:
         self.it, self.lane, self.alive = it, lane, True
+        self.settings = dict(_SETTINGS)
+        """Registers of PUSH, as `start` writes them."""
         pool: Any = it.board.rc.mem_pool
         self.memory: Any = pool.alloc_region(_SIZE)
         if not self.memory.get_absolute_address(0):
@@ -50,6 +54,16 @@ class LanePort:
 
     def _put(self, offset: int, value: int) -> None:
         self.memory[offset : offset + 4] = value.to_bytes(4, "little")
+
+    @property
+    def area(self) -> range:
+        """Its bus addresses."""
+        return range(self.address, self.address + _SIZE)
+
+    def clear(self) -> None:
+        """Forget all dispatches and records."""
+        for offset, size in ((regmap.LanePort.RING, 16 * regmap.LanePort.RING_STRIDE), _RECORDS):
+            self.memory[offset : offset + size] = bytes(size)
 
     def words(self, offset: int, count: int) -> list[int]:
         """Dwords of the port."""
@@ -76,11 +90,20 @@ class LanePort:
         await self.it.board.write(self.at(Push.PORT_ADDRESS), [self.address & 0xFFFF_FFFF, self.address >> 32])
         await self.it.board.write(self.at(Push.HEARTBEAT_ADDRESS), [heartbeat & 0xFFFF_FFFF, heartbeat >> 32])
         for register, value in {
-            **_SETTINGS,
+            **self.settings,
             Push.GENERATION: generation,
             Push.COMMAND: regmap.PushCommand.PROBE,
         }.items():
             await self.it.write32(self.at(register), value)
+
+    async def push(self, generation: int = 1) -> None:
+        """Lead the lane from POLL to PUSH."""
+        await self.start(generation)
+        await self.hand_over()
+
+    async def count(self, register: int) -> int:
+        """A counter of the lane."""
+        return await self.it.read32(self.at(register))
 
     async def hand_over(self) -> None:
         """Ask for PUSH as soon as the lane has shown that it lives."""
@@ -112,3 +135,10 @@ class LanePort:
                 return head
             await self.it.run(20)
         raise AssertionError(f"dispatch {sequence} does not come")
+
+
+async def pushed(it: PcieBench, number: int = 0) -> LanePort:
+    """A lane in PUSH."""
+    port = LanePort(it, number)
+    await port.push()
+    return port
