@@ -17,9 +17,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from cuelight import LLM
+from cuelight.daemon.core import DeviceCore
 from cuelight.daemon.logs import write_json_lines
 from cuelight.daemon.serve import Daemon, listen
-from cuelight.daemon.service import Service
 from cuelight.daemon.settings import load_settings
 from cuelight.device import Device
 from cuelight.engine.config import block_positions, blocks_for, load_config
@@ -45,6 +45,8 @@ class Serving:
         "saying": `saying_lane`, "cpu": the real one.
     model : str
         What is served.
+    front_ends : int
+        Processes that speak HTTP; 0: it does so itself.
 
     Attributes
     ----------
@@ -52,8 +54,9 @@ class Serving:
         Where it listens.
     """
 
-    def __init__(self, lane: str, model: str = DEFAULT_MODEL) -> None:
+    def __init__(self, lane: str, model: str = DEFAULT_MODEL, front_ends: int = 0) -> None:
         command = [sys.executable, str(Path(__file__).resolve()), "--lane", lane, "--model", model]
+        command += ["--front-ends", str(front_ends)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._guard = threading.Timer(START_S, self._process.kill)
         self._guard.start()
@@ -151,18 +154,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--lane", choices=("saying", "cpu"), required=True)
     parser.add_argument("--model", required=True)
+    parser.add_argument("--front-ends", type=int, required=True)
     options = parser.parse_args()
-    settings = load_settings(None, port=0)
+    settings = load_settings(None, port=0, front_ends=options.front_ends)
     with contextlib.ExitStack() as stack:
         llm = stack.enter_context(open_lane(options.lane, options.model))
-        listener = stack.enter_context(listen(settings.server))
-        host, port = listener.getsockname()[:2]
-        daemon = Daemon(Service(llm, options.model, lambda: settings), listener)
+        listeners = [stack.enter_context(listener) for listener in listen(settings.server)]
+        host, port = listeners[0].getsockname()[:2]
+        daemon = Daemon(DeviceCore(llm, options.model, lambda: settings), listeners)
         told = Told(llm)
         told.watch_collector()
-        # As `cuelight serve` logs, but only what is wrong is to be read.
-        write_json_lines(stack.enter_context(open(os.devnull, "w")), settings.log.level)
-        write_json_lines(sys.stderr, settings.log.level).setLevel("WARNING")
+        # As `cuelight serve` logs, but only what is wrong in this process is to be read.
+        shown = stack.enter_context(open(os.dup(2), "w", buffering=1))
+        nothing = stack.enter_context(open(os.devnull, "w"))
+        os.dup2(nothing.fileno(), 2)
+        write_json_lines(nothing, settings.log.level)
+        write_json_lines(shown, settings.log.level).setLevel("WARNING")
         print(json.dumps({"host": host, "port": port}), flush=True)
         threading.Thread(target=_answer, args=(told, daemon), daemon=True).start()
         daemon.run()

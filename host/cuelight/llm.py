@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Self, Unpack
 
 from cuelight.device import Device
-from cuelight.engine.chat import ChatTemplate
 from cuelight.engine.config import DTYPES, LAYERS_PER_STAGE, block_positions, blocks_for, load_config, stage_count
 from cuelight.engine.defaults import load_defaults
-from cuelight.engine.grammar import Grammar, Grammars
+from cuelight.engine.grammar import Grammar
+from cuelight.engine.language import Language
 from cuelight.engine.progress import Progress, silent
-from cuelight.engine.tokenizer import Tokenizer
 from cuelight.engine.weights import DEFAULT_MODEL, resolve
 from cuelight.errors import InvalidArgument
 from cuelight.filters import FilterSettings
@@ -35,8 +33,8 @@ DEFAULT_KV_POSITIONS = 16_384
 DEFAULT_NEW_TOKENS = 256
 
 
-class LLM:
-    """A model at work: its tokenizer, a device, and a lane process for each lane group.
+class LLM(Language):
+    """A model at work: its language, a device, and a lane process for each lane group.
 
     Safe from several threads; a context manager that closes itself::
 
@@ -62,12 +60,9 @@ class LLM:
         device: Device,
         crew: Crew,
     ) -> None:
-        self.directory = directory
+        super().__init__(directory)
         self.device = device
         self._crew = crew
-        self.tokenizer = Tokenizer(directory)
-        config = load_config(directory)
-        self.grammars = Grammars(self.tokenizer, config.vocabulary, config.eos_ids)
         self._guides = Guides()
         self._defaults = load_defaults(directory)
         self._close_once = threading.Lock()
@@ -183,42 +178,6 @@ class LLM:
             llm = cls(directory, opened, crew)
             undo.pop_all()
             return llm
-
-    @functools.cached_property
-    def template(self) -> ChatTemplate:
-        """The model's chat template.
-
-        Raises
-        ------
-        ChatTemplateError
-            It has none.
-        """
-        return ChatTemplate.load(self.directory)
-
-    def encode(
-        self, prompt: str | Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
-    ) -> list[int]:
-        """Token ids of a prompt, or of a chat's messages that ask for an answer.
-
-        Parameters
-        ----------
-        prompt : str or sequence of mappings
-            Text to go on from, or messages with `role` and `content`.
-        tools : sequence of mappings, optional
-            Functions that an answer to messages may call, in OpenAI's form; templates that know none leave them out.
-
-        Raises
-        ------
-        ChatTemplateError
-            The model has no chat template, or it refuses the messages.
-        """
-        if isinstance(prompt, str):
-            return self.tokenizer.encode(prompt)
-        return self.tokenizer.encode(self.template.render(prompt, tools), opening=False)
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        """Text of token ids; special tokens are left out."""
-        return self.tokenizer.decode(tokens)
 
     def generate(
         self,

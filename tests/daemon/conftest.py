@@ -11,6 +11,7 @@ import openai
 import pytest
 
 from cuelight import LLM
+from cuelight.daemon.core import DeviceCore
 from cuelight.daemon.serve import Daemon, listen
 from cuelight.daemon.service import Service
 from cuelight.daemon.settings import Settings, SettingsError
@@ -56,11 +57,17 @@ class Running:
 
     def __init__(self, llm: LLM, **settings: object) -> None:
         self.said = {"server": {"port": 0, "drain_s": 5.0}, **settings}
-        self.service = Service(llm, "tiny", self._load)
-        self.daemon = Daemon(self.service, listen(self.service.settings.server))
+        self.core = DeviceCore(llm, "tiny", self._load)
+        self.daemon = Daemon(self.core, listen(self.core.settings.server))
         self.url = self.daemon.url
         self._thread = threading.Thread(target=self.daemon.run)
         self._thread.start()
+
+    @property
+    def service(self) -> Service:
+        """Of the front end in this process."""
+        assert self.daemon.service
+        return self.daemon.service
 
     def _load(self) -> Settings:
         try:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cuelight.daemon.admission import Admission, Late, Ticket
-from cuelight.daemon.failures import Busy
+from cuelight.daemon.admission import Admission, Ticket
+from cuelight.daemon.failures import Busy, Late
 from cuelight.daemon.mailbox import Mailbox
 from cuelight.daemon.settings import TierSettings
 from cuelight.errors import LaneError, NeverFits, NoKvCredit

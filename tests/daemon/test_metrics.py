@@ -11,11 +11,12 @@ from pathlib import Path
 
 import openai
 import pytest
+from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from cuelight import LLM
 from cuelight.daemon.failures import Busy
-from cuelight.daemon.metrics import Metrics
+from cuelight.daemon.metrics import Metrics, render
 from cuelight.errors import LaneError
 from cuelight.request import Token
 
@@ -37,8 +38,8 @@ def parse(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     }
 
 
-def value(metrics: Metrics, name: str, labels: Mapping[str, str]) -> float:
-    return parse(metrics.render()[0].decode()).get((name, tuple(sorted(labels.items()))), 0.0)
+def value(registry: CollectorRegistry, name: str, labels: Mapping[str, str]) -> float:
+    return parse(render(registry, "")[0].decode()).get((name, tuple(sorted(labels.items()))), 0.0)
 
 
 def get(url: str, path: str) -> tuple[int, str]:
@@ -56,45 +57,48 @@ def tokens(*times_s: float) -> list[Token]:
 
 
 def test_latencies_are_those_at_which_tokens_came() -> None:
-    metrics = Metrics()
+    registry = CollectorRegistry()
+    metrics = Metrics(registry)
     record = metrics.question("standard", asked_ns=10 * SECOND, prompt_tokens=7)
-    record.start()
+    record.start(10 * SECOND)
     record.take(0, tokens(10.25))
     # Two that were looked at together, and those of another answer in between.
     record.take(1, tokens(10.5))
     record.take(0, tokens(10.75, 11.75))
     record.end("length", cached_tokens=4)
     first, between = "cuelight_time_to_first_token_seconds", "cuelight_inter_token_latency_seconds"
-    assert value(metrics, f"{first}_sum", STANDARD) == 0.25
-    assert value(metrics, f"{first}_count", STANDARD) == 1
-    assert value(metrics, f"{between}_sum", STANDARD) == 1.5
-    assert value(metrics, f"{between}_count", STANDARD) == 2
-    assert value(metrics, "cuelight_generation_tokens_total", STANDARD) == 4
-    assert value(metrics, "cuelight_prompt_tokens_total", STANDARD) == 7
-    assert value(metrics, "cuelight_prefix_cache_hits_total", STANDARD) == 4
-    assert value(metrics, "cuelight_request_generation_tokens_sum", STANDARD) == 4
+    assert value(registry, f"{first}_sum", STANDARD) == 0.25
+    assert value(registry, f"{first}_count", STANDARD) == 1
+    assert value(registry, f"{between}_sum", STANDARD) == 1.5
+    assert value(registry, f"{between}_count", STANDARD) == 2
+    assert value(registry, "cuelight_generation_tokens_total", STANDARD) == 4
+    assert value(registry, "cuelight_prompt_tokens_total", STANDARD) == 7
+    assert value(registry, "cuelight_prefix_cache_hits_total", STANDARD) == 4
+    assert value(registry, "cuelight_request_generation_tokens_sum", STANDARD) == 4
 
 
 def test_a_question_ends_once() -> None:
-    metrics = Metrics()
+    registry = CollectorRegistry()
+    metrics = Metrics(registry)
     record = metrics.question("standard", asked_ns=time.monotonic_ns(), prompt_tokens=1)
-    record.start()
+    record.start(time.monotonic_ns())
     record.fail(LaneError("It died."))
     record.end("abort", 0)
     record.degrade()
     failed = {"tier": "standard", "reason": "LaneError"}
-    assert value(metrics, "cuelight_request_failures_total", failed) == 1
-    assert value(metrics, "cuelight_request_success_total", {"tier": "standard", "finished_reason": "abort"}) == 0
-    assert value(metrics, "cuelight_e2e_request_latency_seconds_count", STANDARD) == 1
+    assert value(registry, "cuelight_request_failures_total", failed) == 1
+    assert value(registry, "cuelight_request_success_total", {"tier": "standard", "finished_reason": "abort"}) == 0
+    assert value(registry, "cuelight_e2e_request_latency_seconds_count", STANDARD) == 1
     assert record.outcome == "LaneError"
 
 
 def test_what_was_not_taken_is_a_reject_and_no_latency() -> None:
-    metrics = Metrics()
+    registry = CollectorRegistry()
+    metrics = Metrics(registry)
     metrics.question("standard", asked_ns=time.monotonic_ns(), prompt_tokens=1).fail(Busy("It is full.", 1.0))
-    assert value(metrics, "cuelight_rejects_total", {"tier": "standard", "reason": "Busy"}) == 1
-    assert value(metrics, "cuelight_e2e_request_latency_seconds_count", STANDARD) == 0
-    assert value(metrics, "cuelight_prompt_tokens_total", STANDARD) == 0
+    assert value(registry, "cuelight_rejects_total", {"tier": "standard", "reason": "Busy"}) == 1
+    assert value(registry, "cuelight_e2e_request_latency_seconds_count", STANDARD) == 0
+    assert value(registry, "cuelight_prompt_tokens_total", STANDARD) == 0
 
 
 def test_questions_over_http_are_counted_by_tier(running: Running, client: openai.OpenAI) -> None:
@@ -166,8 +170,9 @@ def find_queries(part: object) -> list[str]:
 
 @pytest.mark.parametrize("accept", ["", "application/openmetrics-text; version=1.0.0"])
 def test_prometheus_can_choose_its_format(accept: str) -> None:
-    metrics = Metrics()
+    registry = CollectorRegistry()
+    metrics = Metrics(registry)
     metrics.question("standard", time.monotonic_ns(), 1).fail(Busy("It is full.", 1.0))
-    body, content_type = metrics.render(accept)
+    body, content_type = render(registry, accept)
     assert content_type.startswith(accept.split(";")[0] or "text/plain")
     assert body.endswith(b"# EOF\n") == bool(accept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2
@@ -34,10 +36,10 @@ key = "{key}"
 class Process:
     """`cuelight serve`."""
 
-    def __init__(self, model: Path, settings: Path) -> None:
+    def __init__(self, model: Path, settings: Path, *more: str) -> None:
         command = [sys.executable, "-m", "cuelight", "serve", "--model", str(model), "--settings", str(settings)]
         self._process = subprocess.Popen(
-            [*command, "--kv-positions", "4096", "--threads", "1"],
+            [*command, "--kv-positions", "4096", "--threads", "1", *more],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -57,6 +59,10 @@ class Process:
 
     def client(self, key: str) -> openai.OpenAI:
         return openai.OpenAI(base_url=f"{self.url}/v1", api_key=key, max_retries=0, timeout=WAIT_S)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def signal(self, number: int) -> None:
         self._process.send_signal(number)
@@ -109,6 +115,61 @@ def test_it_reads_settings_again_and_lets_answers_end(process: Process, model: P
     assert process.wait() == 0
     assert "Traceback" not in process.said
     assert not mine & segments()
+
+
+@pytest.fixture
+def several(model: Path, settings: Path) -> Iterator[Process]:
+    """With front ends in processes of their own."""
+    process = Process(model, settings, "--front-ends", "2")
+    yield process
+    process.kill()
+
+
+def test_front_ends_let_answers_end(several: Process, model: Path) -> None:
+    mine = {path for path in segments() if f"-{several.pid}-" in path.name}
+    assert all(path.stat().st_mode & 0o077 == 0 for path in mine)
+    with several.client("the-first-key") as client:
+        stream = chat(client, model=str(model), stream=True, max_tokens=200, logit_bias={"2": -100})
+        next(iter(stream))
+        several.signal(signal.SIGTERM)
+        until(lambda: not _listens(several.url))
+        assert finishes(list(stream)) == ["length"]
+    assert several.wait() == 0
+    assert "Traceback" not in several.said
+    assert not mine & segments()
+
+
+def test_front_ends_tell_that_the_core_is_dead_and_end(several: Process, model: Path) -> None:
+    children = _children(several.pid)
+    front_ends = [pid for pid in children if b"front_process" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    assert len(front_ends) == 2
+    lanes = set(children) - set(front_ends)
+    with several.client("the-first-key") as client, ThreadPoolExecutor(1) as pool:
+        stream = chat(client, model=str(model), stream=True, max_tokens=200, logit_bias={"2": -100})
+        next(iter(stream))
+        # The answers must not end meanwhile.
+        for lane in lanes:
+            os.kill(lane, signal.SIGSTOP)
+        asked = pool.submit(chat, client, model=str(model), max_tokens=4)
+        until(lambda: 'running{tier="standard"} 2.0' in httpx2.get(f"{several.url}/metrics", timeout=WAIT_S).text)
+        several.kill()
+        with pytest.raises(openai.APIError, match="The daemon's core has died; start the daemon again"):
+            list(stream)
+        with pytest.raises(openai.InternalServerError, match="The daemon's core has died") as refused:
+            asked.result(WAIT_S)
+        assert refused.value.status_code == 503
+    for lane in lanes:
+        os.kill(lane, signal.SIGCONT)
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children))
+    left = [path for path in segments() if f"-{several.pid}-" in path.name]
+    assert not [path for path in left if "metrics" in path.name]
+    for path in left:
+        path.unlink()
+
+
+def _children(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
 
 
 def _is_let_in(client: openai.OpenAI) -> bool:

@@ -70,7 +70,7 @@ def full_house(keyed: Running, llm: LLM, alice: openai.OpenAI) -> Iterator[None]
         os.kill(llm.lanes[0].pid, signal.SIGSTOP)
         try:
             asked = [pool.submit(chat, alice, service_tier="priority", max_tokens=1) for _ in range(places)]
-            until(lambda: keyed.service.admission.under_way("vip") == places)
+            until(lambda: keyed.core.admission.under_way("vip") == places)
             keyed.change(tiers=tiers(1.0))
             yield
         finally:
@@ -132,7 +132,7 @@ def test_a_full_queue(keyed: Running, llm: LLM, alice: openai.OpenAI, bob: opena
         # Two have seats of their own, whatever others take.
         streams = [chat(bob, stream=True, **FOREVER) for _ in range(2)]
         waiting = pool.submit(chat, bob, max_tokens=1)
-        until(lambda: keyed.service.admission.waiting("best-effort") == 1)
+        until(lambda: keyed.core.admission.waiting("best-effort") == 1)
         with pytest.raises(openai.RateLimitError, match="1 requests wait in the tier best-effort, as many as may"):
             chat(alice, extra_body={"tier": "best-effort"})
         for stream in streams:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from prometheus_client import CollectorRegistry
 from textual.app import App
 from textual.pilot import Pilot
 
@@ -17,7 +18,7 @@ from cuelight.cli.top import app as module
 from cuelight.cli.top.app import Top
 from cuelight.cli.top.paint import bar, columns, count, rate, seconds
 from cuelight.cli.top.scrape import Scrape
-from cuelight.daemon.metrics import Metrics
+from cuelight.daemon.metrics import Metrics, render
 from cuelight.device import Device
 from cuelight.observe import FOLDER, SUFFIX
 from cuelight.request import Token
@@ -109,14 +110,15 @@ def test_rates_come_with_the_second_look(device: Device) -> None:
 
 
 def test_latencies_come_from_the_daemon_s_metrics(device: Device) -> None:
-    metrics = Metrics()
+    registry = CollectorRegistry()
+    metrics = Metrics(registry)
     text = b'# TYPE cuelight_tier_level gauge\ncuelight_tier_level{tier="gold"} 0\n'
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(text + metrics.render()[0])
+            self.wfile.write(text + render(registry, "")[0])
 
         def log_message(self, *_: object) -> None:
             """Nothing."""

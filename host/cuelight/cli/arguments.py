@@ -190,6 +190,12 @@ def _add_serve(commands: Any) -> None:
     parser.add_argument("--settings", type=Path, metavar="FILE", help="tiers, API keys and limits, a TOML file")
     parser.add_argument("--host", metavar="ADDRESS", help="where to listen (default: 127.0.0.1)")
     parser.add_argument("--port", type=whole(0), metavar="N", help="TCP port, 0 for any that is free (default: 8000)")
+    parser.add_argument(
+        "--front-ends",
+        type=whole(0),
+        metavar="N",
+        help="processes that speak HTTP, beside the one that has the device (default: 0, which does both itself)",
+    )
     add_model(parser)
 
 

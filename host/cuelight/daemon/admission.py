@@ -10,14 +10,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from cuelight.daemon.failures import Busy
+from cuelight.daemon.failures import Busy, Late, NotStarted
 from cuelight.daemon.line import Line
 from cuelight.daemon.mailbox import Mailbox
 from cuelight.daemon.settings import TierSettings
 from cuelight.errors import CuelightError, DeviceFull, DeviceLost, GroupResetting, NeverFits, NoKvCredit, RequestFailed
 from cuelight.request import Request
 
-__all__ = ["Admission", "Late", "Ticket"]
+__all__ = ["Admission", "Ticket"]
 
 _RETRY_S = 0.02
 _BATCH = 8
@@ -25,27 +25,6 @@ _FIRST_GUESS_S = 1.0
 _SMOOTHING = 0.1
 # The device had no room, or is just being replaced or reset: it will take the request later.
 _LATER = (DeviceFull, DeviceLost, GroupResetting, NoKvCredit)
-
-
-class Late(CuelightError):
-    """The promise can't be kept, and there is a cached answer for that.
-
-    Parameters
-    ----------
-    answer : str
-        What to say instead.
-    """
-
-    def __init__(self, answer: str) -> None:
-        super().__init__("The promised time to first token can't be kept; ask again later for an answer of its own.")
-        self.answer = answer
-
-
-class _Bug(CuelightError):
-    """Something that the driver does not raise on purpose."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"The request could not be started ({what}); report this as a bug.")
 
 
 class _State(enum.Enum):
@@ -317,7 +296,7 @@ class Admission:
                     ticket.request.listen(functools.partial(self._note, ticket, ticket.request))
                     self._mailbox.note(ticket)
                 except Exception as raised:
-                    error = raised if isinstance(raised, CuelightError) else _Bug(repr(raised))
+                    error = raised if isinstance(raised, CuelightError) else NotStarted(repr(raised))
                     # Those behind it must not overtake it.
                     full = error if isinstance(error, _LATER) else None
             errors.append(error)

@@ -12,8 +12,7 @@ from pydantic_core import to_json
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from cuelight.daemon.admission import Late
-from cuelight.daemon.failures import describe, error_body, refuse
+from cuelight.daemon.failures import Late, describe, error_body, refuse
 from cuelight.daemon.generation import Generation, Gone, Piece
 from cuelight.daemon.logs import about_request, draw_id
 from cuelight.daemon.schema.sampling import Sampling

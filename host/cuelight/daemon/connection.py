@@ -9,6 +9,7 @@ from typing import Any
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from cuelight.daemon.crowd import Crowd
 from cuelight.daemon.failures import error_body
 from cuelight.daemon.settings import Limits
 
@@ -24,13 +25,16 @@ class Connection(HttpToolsProtocol):
     ----------
     limits : callable
         Gives the limits of the moment.
+    crowd : Crowd
+        Counts it among all.
     **settings
         uvicorn's own.
     """
 
-    def __init__(self, limits: Callable[[], Limits], **settings: Any) -> None:
+    def __init__(self, limits: Callable[[], Limits], crowd: Crowd, **settings: Any) -> None:
         super().__init__(**settings)
         self._limits = limits
+        self._crowd = crowd
         self._head_bytes = 0
         self._asking: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
@@ -40,13 +44,14 @@ class Connection(HttpToolsProtocol):
         """Take a client, unless there are too many."""
         super().connection_made(transport)
         most = self._limits().connections
-        if len(self.connections) > most:
+        if self._crowd.join() > most:
             self._refuse(503, f"There are {most} connections, as many as may be; close some, or come again later.")
         else:
             self._await_question()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let whoever works for the client know."""
+        self._crowd.leave()
         for timer in (self._asking, self._stalled):
             if timer:
                 timer.cancel()

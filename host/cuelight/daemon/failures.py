@@ -13,8 +13,11 @@ from cuelight.errors import ChatTemplateError, CuelightError, FormatNotKept, Inv
 __all__ = [
     "AccessDenied",
     "Busy",
+    "CoreLost",
+    "Late",
     "NotAllowed",
     "NotServed",
+    "NotStarted",
     "Stopping",
     "describe",
     "error_body",
@@ -52,6 +55,36 @@ class Busy(CuelightError):
     def __init__(self, message: str, retry_after_s: float) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+
+
+class Late(CuelightError):
+    """The promise can't be kept, and there is a cached answer for that.
+
+    Parameters
+    ----------
+    answer : str
+        What to say instead.
+    """
+
+    def __init__(self, answer: str) -> None:
+        super().__init__("The promised time to first token can't be kept; ask again later for an answer of its own.")
+        self.answer = answer
+
+
+class NotStarted(CuelightError):
+    """Something that the driver does not raise on purpose."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"The request could not be started ({what}); report this as a bug.")
+
+
+class CoreLost(CuelightError):
+    """The core of a front end is gone."""
+
+    def __init__(
+        self, message: str = "The daemon's core has died; start the daemon again, or ask another one."
+    ) -> None:
+        super().__init__(message)
 
 
 class Description(NamedTuple):

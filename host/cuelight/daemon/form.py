@@ -11,8 +11,8 @@ from cuelight.daemon.schema.chat import ChatQuestion
 from cuelight.daemon.schema.tools import NO_PARAMETERS, NamedTool, ObjectFormat, SchemaFormat
 from cuelight.daemon.tools import Function, Tools, call_format
 from cuelight.engine.grammar import Grammar
+from cuelight.engine.language import Language
 from cuelight.errors import InvalidArgument
-from cuelight.llm import LLM
 
 __all__ = ["Form"]
 
@@ -22,14 +22,14 @@ class Form:
 
     Parameters
     ----------
-    llm : LLM
-        The model that is asked.
+    language : Language
+        Of the model that is asked.
     question : ChatQuestion
         The question.
     """
 
-    def __init__(self, llm: LLM, question: ChatQuestion) -> None:
-        self._llm = llm
+    def __init__(self, language: Language, question: ChatQuestion) -> None:
+        self._language = language
         self._question = question
 
     @functools.cached_property
@@ -67,7 +67,7 @@ class Form:
                     f"tool_choice names {choice.function.name!r}, which is not offered; add it to tools."
                 )
         return Tools(
-            call_format(self._llm.template),
+            call_format(self._language.template),
             [tool.plain for tool in question.tools],
             functions,
             required=choice not in (None, "auto"),
@@ -77,7 +77,7 @@ class Form:
     @property
     def shown(self) -> frozenset[int]:
         """Special tokens that are seen in the text."""
-        return self.tools.shown(self._llm.tokenizer) if self.tools else frozenset()
+        return self.tools.shown(self._language.tokenizer) if self.tools else frozenset()
 
     def parser(self) -> CallParser | None:
         """Tell calls apart from text in one answer; None if there are none."""
@@ -94,9 +94,9 @@ class Form:
         return dataclasses.replace(order, grammar=self._grammar(), shown=self.shown)
 
     def _grammar(self) -> Grammar | None:
-        grammars, asked = self._llm.grammars, self._question.response_format
+        grammars, asked = self._language.grammars, self._question.response_format
         if self.tools:
-            return self.tools.grammar(grammars, self._llm.tokenizer) if self.tools.required else None
+            return self.tools.grammar(grammars, self._language.tokenizer) if self.tools.required else None
         if isinstance(asked, SchemaFormat):
             return grammars.json_schema(asked.json_schema.body, strict=bool(asked.json_schema.strict))
         return grammars.json_object() if isinstance(asked, ObjectFormat) else None

@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, disable_created_metrics
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import Collector
 
 from cuelight.request import Token
 
-__all__ = ["Metrics", "Record"]
+__all__ = ["Metrics", "Record", "render"]
 
 _FIRST_TOKEN_S = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _BETWEEN_S = (0.001, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1, 2.5, 5)
@@ -23,28 +22,22 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
-    """Counts and times of all questions, and what others collect when somebody looks.
-
-    Counting is for one thread, the event loop's; looking is for any.
+    """Counts and times of all questions; for one thread, the event loop's.
 
     Parameters
     ----------
-    collectors : collector
-        Of `prometheus_client`; asked at each look, by the thread that looks.
+    registry : CollectorRegistry
+        Where they can be looked at, by any thread.
     """
 
-    def __init__(self, *collectors: Collector) -> None:
-        self._registry = CollectorRegistry()
+    def __init__(self, registry: CollectorRegistry) -> None:
         self._tiers: dict[str, _Tier] = {}
-        for collector in collectors:
-            self._registry.register(collector)
-        ProcessCollector(registry=self._registry)
 
         def histogram(name: str, text: str, buckets: Sequence[float]) -> Histogram:
-            return Histogram(f"cuelight_{name}", text, ["tier"], buckets=buckets, registry=self._registry)
+            return Histogram(f"cuelight_{name}", text, ["tier"], buckets=buckets, registry=registry)
 
         def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(f"cuelight_{name}", text, ["tier", *labels], registry=self._registry)
+            return Counter(f"cuelight_{name}", text, ["tier", *labels], registry=registry)
 
         self.first_token = histogram(
             "time_to_first_token_seconds", "From a question's arrival to its first token", _FIRST_TOKEN_S
@@ -83,10 +76,11 @@ class Metrics:
             self._tiers[tier] = _Tier(self, tier)
         return Record(self._tiers[tier], asked_ns, prompt_tokens)
 
-    def render(self, accept: str = "") -> tuple[bytes, str]:
-        """All metrics in the format that an Accept header asks for, and its content type."""
-        encode, content_type = choose_encoder(accept)
-        return encode(self._registry), content_type
+
+def render(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
+    """All metrics in the format that an Accept header asks for, and its content type."""
+    encode, content_type = choose_encoder(accept)
+    return encode(registry), content_type
 
 
 class _Tier:
@@ -135,10 +129,10 @@ class Record:
         """Tokens that came."""
         return self._new_tokens
 
-    def start(self) -> None:
-        """The device has it."""
+    def start(self, began_ns: int) -> None:
+        """The device has it, since `began_ns`, `time.monotonic_ns`."""
         self._running = True
-        self._tier.queue.observe(self._since_asked())
+        self._tier.queue.observe((began_ns - self._asked_ns) / 1e9)
 
     def take(self, index: int, tokens: Sequence[Token]) -> None:
         """Tokens of a continuation came; times are those at which the driver saw them."""

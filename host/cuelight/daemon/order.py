@@ -64,6 +64,11 @@ class Order:
     asked_ns: int = field(default_factory=time.monotonic_ns)
 
     @property
+    def patient(self) -> bool:
+        """Whether only the end of an answer is news."""
+        return self.whole and not self.stop
+
+    @property
     def answers(self) -> int:
         """How many in all."""
         return len(self.prompts) * self.n

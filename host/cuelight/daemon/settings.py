@@ -17,6 +17,7 @@ from cuelight.tiers import TIERS
 __all__ = ["Key", "Limits", "Log", "Server", "Settings", "SettingsError", "TierSettings", "load_settings"]
 
 MOST_SUGGESTIONS = 3
+MOST_FRONT_ENDS = 64
 
 
 class SettingsError(CuelightError):
@@ -36,6 +37,8 @@ class Server(Part):
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
     drain_s: Annotated[float, Field(ge=0)] = 30.0
     """How long answers that are under way may take once the daemon was asked to end."""
+    front_ends: Annotated[int, Field(ge=0, le=MOST_FRONT_ENDS)] = 0
+    """Processes that speak HTTP; 0: the one that has the device does so itself."""
 
     @property
     def is_local(self) -> bool:

@@ -60,7 +60,7 @@ class Suggester:
         pieces: list[str] = []
         try:
             prompts = await self._service.encode_chat(chat)
-            left = self._service.llm.device.context - len(prompts[0])
+            left = self._service.core.facts.context - len(prompts[0])
             order = dataclasses.replace(
                 self._order,
                 prompts=prompts,

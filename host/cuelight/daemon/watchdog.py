@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cuelight.daemon.seam import Health
 from cuelight.device import Device
 from cuelight.errors import CuelightError
 from cuelight.lanes.process import LaneProcess
 from cuelight.regmap import IDENTITY, Identity
 from cuelight.snapshot import Snapshot
 
-__all__ = ["Health", "Watchdog"]
+__all__ = ["Watchdog"]
 
 _ROUND_S = 0.25
 _WHOLE_ROUNDS = 4
@@ -25,15 +26,6 @@ _DEVICE_S = 1.0
 _KILL_S = 10.0
 _OVERDUE_S = 120.0
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """How the service is."""
-
-    ok: bool
-    trouble: str
-    """One sentence; empty where all is well."""
 
 
 @dataclass(slots=True)

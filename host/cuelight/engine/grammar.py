@@ -6,7 +6,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import llguidance
 import numpy as np
@@ -16,7 +16,7 @@ from cuelight.engine.spelling import Spelling
 from cuelight.engine.tokenizer import Tokenizer
 from cuelight.errors import GrammarError
 
-__all__ = ["MAX_DEPTH", "MAX_PARTS", "Grammar", "Grammars", "Guide", "embedded_schema"]
+__all__ = ["MAX_DEPTH", "MAX_PARTS", "Grammar", "GrammarText", "Grammars", "Guide", "embedded_schema"]
 
 MAX_PARTS = 5000
 """Objects and arrays that a schema may consist of."""
@@ -33,16 +33,33 @@ _COMPILE_S = 30.0
 _REASON_LENGTH = 200
 
 
+class GrammarText(NamedTuple):
+    """What a grammar is made of: a JSON schema that is held to strictly or as far as that goes, or a text in Lark."""
+
+    kind: Literal["strict schema", "lenient schema", "lark"]
+    text: str
+
+    def write(self) -> str:
+        """The grammar as llguidance takes it."""
+        if self.kind == "lark":
+            return llguidance.LLMatcher.grammar_from_lark(self.text)
+        overrides = _settings(strict=self.kind == "strict schema")
+        return llguidance.LLMatcher.grammar_from_json_schema(self.text, overrides=overrides)
+
+
 class Grammar:
     """A form that answers can have; made by `Grammars`.
 
     Attributes
     ----------
+    text : GrammarText
+        What it was made of.
     first_mask : array of uint32
         What an answer may begin with, as `Guide.mask` has it.
     """
 
-    def __init__(self, matcher: llguidance.LLMatcher, vocabulary: int) -> None:
+    def __init__(self, text: GrammarText, matcher: llguidance.LLMatcher, vocabulary: int) -> None:
+        self.text = text
         self._matcher = matcher
         self._vocabulary = vocabulary
         self.first_mask = self.guide().mask()
@@ -113,7 +130,7 @@ class Grammars:
         self._eos_ids = sorted(eos_ids)
         self._lock = threading.Lock()
         self._trie: llguidance.LLTokenizer | None = None
-        self._kept: OrderedDict[str, Grammar] = OrderedDict()
+        self._kept: OrderedDict[GrammarText, Grammar] = OrderedDict()
 
     def json_object(self) -> Grammar:
         """Any JSON object.
@@ -141,12 +158,7 @@ class Grammars:
             The schema is none, contradicts itself, is too large, or has parts that can't be held to.
         """
         _check_size(schema)
-        written = json.dumps(schema)
-        return self._make(
-            f"{strict} {written}",
-            lambda: llguidance.LLMatcher.grammar_from_json_schema(written, overrides=_settings(strict)),
-            "JSON schema",
-        )
+        return self.make(GrammarText("strict schema" if strict else "lenient schema", json.dumps(schema)))
 
     def lark(self, source: str) -> Grammar:
         """Text of a grammar in the Lark notation of llguidance.
@@ -158,24 +170,32 @@ class Grammars:
         GrammarError
             The grammar is none.
         """
-        return self._make(source, lambda: llguidance.LLMatcher.grammar_from_lark(source), "grammar")
+        return self.make(GrammarText("lark", source))
 
-    def _make(self, key: str, write: Callable[[], str], what: str) -> Grammar:
+    def make(self, text: GrammarText) -> Grammar:
+        """What a text says that another process has found right; how long a schema is was seen to there.
+
+        Raises
+        ------
+        GrammarError
+            It can't be used.
+        """
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
+            if text in self._kept:
+                self._kept.move_to_end(text)
+                return self._kept[text]
             if self._trie is None:
                 self._trie = self._build_trie()
             trie = self._trie
         # Errors go to users: without the state of the parser.
         limits = llguidance.LLParserLimits(verbose_errors=False)
-        matcher = _on_large_stack(lambda: llguidance.LLMatcher(trie, write(), log_level=0, limits=limits))
+        matcher = _on_large_stack(lambda: llguidance.LLMatcher(trie, text.write(), log_level=0, limits=limits))
         if matcher.is_error():
+            what = "grammar" if text.kind == "lark" else "JSON schema"
             raise GrammarError(f"The {what} can't be used ({_short(matcher.get_error())}); correct or simplify it.")
-        grammar = Grammar(matcher, self._vocabulary)
+        grammar = Grammar(text, matcher, self._vocabulary)
         with self._lock:
-            self._kept[key] = grammar
+            self._kept[text] = grammar
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return grammar

@@ -57,7 +57,7 @@ async def choose_order(
         question.tier or headers.get("x-cuelight-tier"), question.service_tier, service.access.tiers
     )
     if question.model not in service.models:
-        raise NotServed(f"There is no model {question.model!r} here; ask for {service.model}.")
+        raise NotServed(f"There is no model {question.model!r} here; ask for {service.core.facts.model}.")
     _check(service, question)
     prompts = await encode()
     n = question.n or 1
@@ -95,7 +95,7 @@ def _check(service: Service, question: Sampling) -> None:
     if not all(question.stops):
         raise InvalidArgument("A stop text is empty, so it would end every answer; leave it out.")
     if question.logit_bias:
-        size = service.llm.tokenizer.size
+        size = service.language.tokenizer.size
         if beyond := [token for token in question.logit_bias if not 0 <= token < size]:
             raise InvalidArgument(f"logit_bias names the token {beyond[0]}; this model has tokens 0 to {size - 1}.")
     if filters := question.filters:
@@ -104,7 +104,7 @@ def _check(service: Service, question: Sampling) -> None:
 
 def _fit(service: Service, prompts: list[list[int]], most_new_tokens: int | None) -> int:
     """New tokens at most, if prompts and they fit the context."""
-    context = service.llm.device.context
+    context = service.core.facts.context
     longest = max(map(len, prompts))
     most = min(service.settings.limits.prompt_tokens or context, context - 1)
     if longest > most:

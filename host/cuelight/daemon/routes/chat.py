@@ -39,7 +39,7 @@ def chat_routes(service: Service) -> APIRouter:
     async def chat(question: ChatQuestion, request: Request) -> Response:
         """Answer a chat's messages, whole or, with `stream`, as server-sent events."""
         wanted = bool(question.logprobs)
-        form = Form(service.llm, question)
+        form = Form(service.language, question)
         order = await choose_order(
             service,
             request.headers,
@@ -85,7 +85,7 @@ class _ChatAnswer(Answer):
             "id": self._id,
             "object": "chat.completion",
             "created": self._created,
-            "model": self._service.model,
+            "model": self._service.core.facts.model,
             "service_tier": self.generation.order.tier,
             "choices": [self._choice(answer) for answer in answers],
             "usage": self._count(),
@@ -151,7 +151,7 @@ class _ChatAnswer(Answer):
             "id": self._id,
             "object": "chat.completion.chunk",
             "created": self._created,
-            "model": self._service.model,
+            "model": self._service.core.facts.model,
             "service_tier": self.generation.order.tier,
             "choices": [{"index": index, "delta": delta, "logprobs": self._log(tokens), "finish_reason": finish}],
         }
@@ -162,7 +162,7 @@ class _ChatAnswer(Answer):
         return chunk
 
     def _log(self, tokens: Sequence[Placed]) -> ChatLogprobs | None:
-        return {"content": chat_logprobs(self._service.llm.tokenizer.spelling, tokens)} if self._logprobs else None
+        return {"content": chat_logprobs(self._service.language.tokenizer.spelling, tokens)} if self._logprobs else None
 
 
 def _deltas(parts: Sequence[CallPart]) -> list[CallDelta]:

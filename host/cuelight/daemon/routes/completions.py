@@ -69,7 +69,7 @@ class _TextAnswer(Answer):
             "id": self._id,
             "object": "text_completion",
             "created": self._created,
-            "model": self._service.model,
+            "model": self._service.core.facts.model,
             "service_tier": self.generation.order.tier,
             "choices": choices,
         }
@@ -81,6 +81,8 @@ class _TextAnswer(Answer):
         return {
             "index": piece.index,
             "text": piece.text,
-            "logprobs": text_logprobs(self._service.llm.tokenizer.spelling, piece.tokens) if self._logprobs else None,
+            "logprobs": text_logprobs(self._service.language.tokenizer.spelling, piece.tokens)
+            if self._logprobs
+            else None,
             "finish_reason": piece.finish,
         }

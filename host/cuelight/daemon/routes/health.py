@@ -21,7 +21,7 @@ def health_routes(service: Service) -> APIRouter:
 
         What is dead is replaced by itself within seconds: ask several times before you restart the daemon.
         """
-        now = service.watchdog.health
+        now = await service.core.health()
         return _tell("ok" if now.ok else "unhealthy", now.trouble)
 
     @router.get("/ready", responses={503: {"description": "It is ending, or not well."}})
@@ -29,7 +29,7 @@ def health_routes(service: Service) -> APIRouter:
         """Whether questions should be sent here."""
         if service.stopping:
             return _tell("stopping", "The daemon is ending; ask another one.")
-        now = service.watchdog.health
+        now = await service.core.health()
         return _tell("ok" if now.ok else "unhealthy", now.trouble)
 
     return router

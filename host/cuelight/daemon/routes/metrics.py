@@ -17,7 +17,7 @@ def metrics_routes(service: Service) -> APIRouter:
     @router.get("/metrics", response_class=Response)
     async def metrics(request: Request) -> Response:
         """Everything that is counted, for Prometheus."""
-        body, content_type = service.metrics.render(request.headers.get("accept", ""))
+        body, content_type = await service.core.page(request.headers.get("accept", ""))
         return Response(body, headers={"content-type": content_type})
 
     return router

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from importlib.metadata import version
 
 from fastapi import APIRouter, Request
@@ -18,13 +17,13 @@ def model_routes(service: Service) -> APIRouter:
     """Routes of a service."""
     router = APIRouter()
     model: Model = {
-        "id": service.model,
+        "id": service.core.facts.model,
         "object": "model",
-        "created": int(time.time()),
+        "created": service.core.facts.began,
         "owned_by": "cuelight",
-        "max_model_len": service.llm.device.context,
+        "max_model_len": service.core.facts.context,
     }
-    told: Version = {"version": version("cuelight"), "rtl_hash": service.llm.device.status().rtl_hash}
+    told: Version = {"version": version("cuelight"), "rtl_hash": service.core.facts.rtl_hash}
 
     @router.get("/v1/models")
     async def models(request: Request) -> ModelList:
@@ -37,7 +36,7 @@ def model_routes(service: Service) -> APIRouter:
         """One of them."""
         service.access.caller(request.headers.get("authorization"))
         if name not in service.models:
-            raise NotServed(f"There is no model {name!r} here; ask for {service.model}.")
+            raise NotServed(f"There is no model {name!r} here; ask for {service.core.facts.model}.")
         return model
 
     @router.get("/version")

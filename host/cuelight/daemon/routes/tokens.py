@@ -22,13 +22,13 @@ def token_routes(service: Service) -> APIRouter:
             [tokens] = await service.encode_all([question.prompt or ""])
         else:
             [tokens] = await service.encode_chat([message.plain for message in question.messages])
-        return {"count": len(tokens), "max_model_len": service.llm.device.context, "tokens": tokens}
+        return {"count": len(tokens), "max_model_len": service.core.facts.context, "tokens": tokens}
 
     @router.post("/detokenize")
     async def detokenize(question: DetokenizeQuestion, request: Request) -> Text:
         """Text of token ids, special ones included."""
         service.access.caller(request.headers.get("authorization"))
         [tokens] = await service.encode_all([question.tokens])
-        return {"prompt": service.llm.tokenizer.decode(tokens, special=True)}
+        return {"prompt": service.language.tokenizer.decode(tokens, special=True)}
 
     return router
