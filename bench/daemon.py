@@ -15,6 +15,11 @@ FastAPI, pydantic, the chat template, the tokenizer and two changes of threads: 
 The driver's threads share the interpreter's lock, 0.4 ms for 16 tokens of a batch: 700 questions a second. A token
 that is streamed alone costs 15 µs to deliver, 25 µs to make an event of and 10 µs to send: 20,000 a second, 1.5 tokens
 an event. The collector does not look at what the process had when it began, so that its longest pause is 3 ms.
+
+Predicted before the first run with `--front-ends`, on the same two cores: a channel costs 0.1 ms of both its ends for a
+question, and 2 µs for a token, but text and driver no longer wait for one interpreter's lock. So one front end has 1.3
+times the questions and 1.4 times the tokens of none, and adds 0.2 ms more to a question. A second one has no core left
+to run on: 0.95 times what one has.
 """
 
 from __future__ import annotations
@@ -23,13 +28,12 @@ import argparse
 import asyncio
 import os
 import statistics
-import time
-from collections.abc import Sequence
 from typing import Any
 
 import uvloop
 
-from asking import Connection, Reply, text_of
+from askers import Asked, ask_for
+from asking import Connection
 from cuelight.engine.tokenizer import Tokenizer
 from cuelight.engine.weights import DEFAULT_MODEL, resolve
 from saying_lane import saying
@@ -41,6 +45,7 @@ CLIENTS, STREAMS = 16, 64
 MESSAGES = [{"role": "user", "content": "What does a cue light tell the crew?"}]
 PROMPT_TOKENS = 20
 ROUND = 50
+WARM_UP_S = 0.5
 
 
 def main() -> None:
@@ -48,45 +53,79 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--seconds", type=float, default=15.0, help="how long clients ask, and streams go on")
     parser.add_argument("--rounds", type=int, default=10, help=f"turns of {ROUND} questions each for the added latency")
+    parser.add_argument("--model", default=DEFAULT_MODEL, help="whose text is said; only its tokenizer is needed")
+    parser.add_argument("--front-ends", type=int, default=0, help="processes that speak HTTP; 0: the daemon itself")
+    parser.add_argument("--clients", type=int, default=CLIENTS, help="that ask for whole answers")
+    parser.add_argument("--streams", type=int, default=STREAMS, help="clients that have their answers streamed")
+    parser.add_argument("--client-processes", type=int, default=1, help="that these clients share")
     options = parser.parse_args()
-    with Serving("saying") as serving:
-        bench = Bench(serving)
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(bench.run(options.rounds, options.seconds))
+    with Serving("saying", options.model, options.front_ends) as serving:
+        bench = Bench(serving, options.model, options.seconds, options.client_processes)
+        bench.warm_up()
+        bench.measure_latency(options.rounds)
+        bench.measure_questions(options.clients)
+        bench.measure_streams(options.streams)
+        bench.measure_pauses()
     print(f"load {os.getloadavg()[0]:.1f}")
 
 
 class Bench:
     """The measurements."""
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, serving: Serving, model: str, seconds: float, processes: int) -> None:
         self._serving = serving
-        tokenizer = Tokenizer(resolve(DEFAULT_MODEL))
+        self._model = model
+        self._seconds = seconds
+        self._processes = processes
+        tokenizer = Tokenizer(resolve(model))
         self._text = {count: tokenizer.decode(saying(tokenizer, count)) for count in (NEW_TOKENS, STREAMED_TOKENS)}
 
-    async def run(self, rounds: int, seconds: float) -> None:
-        """All of them."""
-        await self._ask_for(0.5, CLIENTS, _question(NEW_TOKENS))
+    def warm_up(self) -> None:
+        """Ask a little, for what is done at first only."""
+        self._ask_for(WARM_UP_S, CLIENTS, self._question(NEW_TOKENS))
         self._serving.ask("longest_pause")
-        added_ms, driver_ms = await self._added_ms(rounds)
+
+    def measure_latency(self, rounds: int) -> None:
+        """What the daemon adds to what the driver takes."""
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            added_ms, driver_ms = runner.run(self._added_ms(rounds))
         driver = f"the driver alone takes {driver_ms:.2f} ms"
         _report("added to a question's latency", added_ms, ADDED_MS, "ms", at_most=True, more=driver)
-        replies, took_s = await self._ask_for(seconds, CLIENTS, _question(NEW_TOKENS))
-        for reply in replies:
-            self._check(reply.body["choices"][0]["message"]["content"] == self._text[NEW_TOKENS])
-        _report("questions a second", len(replies) / took_s, QUESTIONS_PER_S, "", more=_percentiles(replies))
-        question = _question(STREAMED_TOKENS) | {"stream": True, "stream_options": {"include_usage": True}}
-        replies, took_s = await self._ask_for(seconds, STREAMS, question)
-        events = sum(self._check_stream(reply) for reply in replies)
-        tokens = len(replies) * STREAMED_TOKENS
-        more = f"{len(replies)} streams, {tokens / events:.2f} tokens an event, none lost"
-        _report("streamed tokens a second", tokens / took_s, TOKENS_PER_S, "", more=more)
+
+    def measure_questions(self, clients: int) -> None:
+        """Answers in one piece."""
+        asked, shares = self._ask_for(self._seconds, clients, self._question(NEW_TOKENS))
+        count = len(asked.latencies_s)
+        _report("questions a second", count / asked.took_s, QUESTIONS_PER_S, "", more=_percentiles(asked))
+        _tell("processor time a question", shares, count, 1e3, "ms")
+
+    def measure_streams(self, streams: int) -> None:
+        """Answers as they grow."""
+        question = self._question(STREAMED_TOKENS) | {"stream": True, "stream_options": {"include_usage": True}}
+        asked, shares = self._ask_for(self._seconds, streams, question)
+        count = len(asked.latencies_s)
+        tokens = count * STREAMED_TOKENS
+        more = f"{count} streams, {tokens / asked.events:.2f} tokens an event, none lost"
+        _report("streamed tokens a second", tokens / asked.took_s, TOKENS_PER_S, "", more=more)
+        _tell("processor time a token", shares, tokens, 1e6, "µs")
+
+    def measure_pauses(self) -> None:
+        """Of the garbage collector of the process that has the device, in all of it."""
         pause_ms = 1000 * self._serving.ask("longest_pause")
         _report("garbage collector's longest pause", pause_ms, PAUSE_MS, "ms", at_most=True)
 
+    def _ask_for(self, seconds: float, clients: int, question: dict[str, Any]) -> tuple[Asked, dict[str, float]]:
+        """What clients got, and seconds of processor time by who took it."""
+        before = self._serving.ask("processor_times")
+        text = self._text[question["max_tokens"]]
+        serving = self._serving
+        asked = ask_for(serving.host, serving.port, seconds, clients, self._processes, question, text)
+        after = self._serving.ask("processor_times")
+        return asked, {who: after[who] - before[who] for who in before} | {"clients": asked.processor_s}
+
     async def _added_ms(self, rounds: int) -> tuple[float, float]:
         connection = await Connection.open(self._serving.host, self._serving.port)
-        question = _question(NEW_TOKENS)
+        question = self._question(NEW_TOKENS)
         prompt = list(range(1000, 1000 + PROMPT_TOKENS))
         with_daemon: list[float] = []
         without: list[float] = []
@@ -99,43 +138,18 @@ class Bench:
         driver_s = statistics.median(without)
         return 1000 * (statistics.median(with_daemon) - driver_s), 1000 * driver_s
 
-    async def _ask_for(self, seconds: float, clients: int, question: dict[str, Any]) -> tuple[list[Reply], float]:
-        """Replies that clients get who ask again and again, and how long that took in all."""
-        until = time.perf_counter() + seconds
-        replies: list[Reply] = []
-
-        async def ask() -> None:
-            connection = await Connection.open(self._serving.host, self._serving.port)
-            while time.perf_counter() < until:
-                replies.append(await connection.ask(question))
-            connection.close()
-
-        begun = time.perf_counter()
-        async with asyncio.TaskGroup() as group:
-            for _ in range(clients):
-                group.create_task(ask())
-        return replies, time.perf_counter() - begun
-
-    def _check_stream(self, reply: Reply) -> int:
-        """Events with text; all of the text must be there."""
-        events = reply.events
-        texts = [text for event in events if (text := text_of(event))]
-        self._check("".join(texts) == self._text[STREAMED_TOKENS])
-        self._check(events[-1]["usage"]["completion_tokens"] == STREAMED_TOKENS)
-        return len(texts)
-
-    def _check(self, right: bool) -> None:
-        if not right:
-            raise SystemExit("An answer is not what the lane has said.")
+    def _question(self, new_tokens: int) -> dict[str, Any]:
+        return {"model": self._model, "messages": MESSAGES, "max_tokens": new_tokens, "temperature": 0}
 
 
-def _question(new_tokens: int) -> dict[str, Any]:
-    return {"model": DEFAULT_MODEL, "messages": MESSAGES, "max_tokens": new_tokens, "temperature": 0}
-
-
-def _percentiles(replies: Sequence[Reply]) -> str:
-    took_ms = sorted(1000 * (reply.ended - reply.asked) for reply in replies)
+def _percentiles(asked: Asked) -> str:
+    took_ms = sorted(1000 * latency_s for latency_s in asked.latencies_s)
     return f"median {statistics.median(took_ms):.1f} ms, p99 {took_ms[int(0.99 * len(took_ms))]:.1f} ms"
+
+
+def _tell(what: str, shares: dict[str, float], count: int, scale: float, unit: str) -> None:
+    told = ", ".join(f"{who} {scale * seconds / count:.2f}" for who, seconds in shares.items())
+    print(f"    {what}, in {unit}: {told}", flush=True)
 
 
 def _report(what: str, value: float, bar: float, unit: str, *, at_most: bool = False, more: str = "") -> None:

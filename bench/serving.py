@@ -11,13 +11,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from cuelight import LLM
 from cuelight.daemon.core import DeviceCore
+from cuelight.daemon.front_ends import FrontEnds
 from cuelight.daemon.logs import write_json_lines
 from cuelight.daemon.serve import Daemon, listen
 from cuelight.daemon.settings import load_settings
@@ -98,10 +99,13 @@ class Told:
     ----------
     llm : LLM
         The model at work in it.
+    daemon : Daemon
+        What serves it.
     """
 
-    def __init__(self, llm: LLM) -> None:
+    def __init__(self, llm: LLM, daemon: Daemon) -> None:
         self._llm = llm
+        self._daemon = daemon
         self._pauses_s = [0.0]
         self._collecting = 0.0
 
@@ -127,6 +131,16 @@ class Told:
         """Process ids of lanes."""
         return [lane.pid for lane in self._llm.lanes]
 
+    def processor_times(self) -> dict[str, float]:
+        """Seconds of processor time that each kind of process has had."""
+        front = self._daemon.front
+        links = tuple(front.links.values()) if isinstance(front, FrontEnds) else ()
+        return {
+            "core": _processor_s([os.getpid()]),
+            "front ends": _processor_s([link.pid for link in links]),
+            "lane": _processor_s(self.lane_pids()),
+        }
+
     def holdings(self) -> dict[str, float]:
         """What requests hold, and what the process has."""
         device = self._llm.device
@@ -149,6 +163,11 @@ class Told:
             self._pauses_s.append(time.perf_counter() - self._collecting)
 
 
+def _processor_s(pids: Sequence[int]) -> float:
+    times = [Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13] for pid in pids]
+    return sum(int(ticks) for pair in times for ticks in pair) / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> None:
     """Be the process."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
@@ -162,7 +181,7 @@ def main() -> None:
         listeners = [stack.enter_context(listener) for listener in listen(settings.server)]
         host, port = listeners[0].getsockname()[:2]
         daemon = Daemon(DeviceCore(llm, options.model, lambda: settings), listeners)
-        told = Told(llm)
+        told = Told(llm, daemon)
         told.watch_collector()
         # As `cuelight serve` logs, but only what is wrong in this process is to be read.
         shown = stack.enter_context(open(os.dup(2), "w", buffering=1))

@@ -126,6 +126,7 @@ def several(model: Path, settings: Path) -> Iterator[Process]:
 
 
 def test_front_ends_let_answers_end(several: Process, model: Path) -> None:
+    children = _children(several.pid)
     mine = {path for path in segments() if f"-{several.pid}-" in path.name}
     assert all(path.stat().st_mode & 0o077 == 0 for path in mine)
     with several.client("the-first-key") as client:
@@ -137,6 +138,7 @@ def test_front_ends_let_answers_end(several: Process, model: Path) -> None:
     assert several.wait() == 0
     assert "Traceback" not in several.said
     assert not mine & segments()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in children)
 
 
 def test_front_ends_tell_that_the_core_is_dead_and_end(several: Process, model: Path) -> None:

@@ -26,7 +26,7 @@ def restless(model: Path) -> Iterator[LLM]:
 def test_streams_that_nobody_cuts_end_as_if_they_were_alone_though_the_lane_is_killed(restless: LLM) -> None:
     running = Running(restless)
     host, port = running.url.removeprefix("http://").split(":")
-    told = Told(restless)
+    told = Told(restless, running.daemon)
     soak = Soak(host, int(port), "tiny", told.lane_pids, told.holdings, longest_stay_s=0.2)
     outcome = asyncio.run(soak.run(streams=16, seconds=2.0, kills=1))
     running.stop()

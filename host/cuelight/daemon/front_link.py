@@ -13,7 +13,6 @@ import msgspec
 from cuelight.daemon.channel import Channel
 from cuelight.daemon.core import DeviceCore
 from cuelight.daemon.order import Order
-from cuelight.daemon.seam import News
 from cuelight.daemon.settings import Settings
 from cuelight.daemon.wire import (
     Ask,
@@ -120,7 +119,8 @@ class FrontLink:
             case Leave(number, answer):
                 if work := self._works.get(number):
                     work.leave(answer)
-                    self._tidy(number, work)
+                    if not work.open:
+                        del self._works[number]
             case Cancel(number):
                 self._compiling.discard(number)
                 if cancelled := self._works.pop(number, None):
@@ -169,24 +169,23 @@ class FrontLink:
         while self._noted and not self._channel.full:
             items: list[Item] = []
             tokens = 0
-            while self._noted and tokens < _TOKENS:
-                number = next(iter(self._noted))
+            for number in tuple(self._noted):
+                if tokens >= _TOKENS:
+                    break
                 del self._noted[number]
                 # Those that nobody wants any more are gone.
-                if work := self._works.get(number):
-                    fresh = work.take(_TOKENS)
-                    items += [Item.of(number, news) for news in fresh]
-                    tokens += _count(fresh)
-                    if any(len(news.tokens) == _TOKENS for news in fresh):
+                if (work := self._works.get(number)) is None:
+                    continue
+                for news in work.take(_TOKENS):
+                    items.append(Item.of(number, news))
+                    tokens += len(news.tokens)
+                    if len(news.tokens) == _TOKENS:
                         # There may be more.
                         self._noted[number] = None
-                    self._tidy(number, work)
+                if not work.open:
+                    del self._works[number]
             if items:
                 self._channel.send(Tell(items))
-
-    def _tidy(self, number: int, work: DeviceWork) -> None:
-        if work.over:
-            del self._works[number]
 
     async def _tell_health(self, number: int) -> None:
         self._channel.send(HealthReply(number, await self._core.health()))
@@ -224,7 +223,3 @@ def _order(ask: Ask) -> Order:
 
 def _written(settings: Settings) -> bytes:
     return settings.model_dump_json().encode()
-
-
-def _count(news: list[News]) -> int:
-    return sum(len(one.tokens) for one in news)

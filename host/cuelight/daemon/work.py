@@ -41,8 +41,6 @@ class _Sample:
     def take(self, most: int | None) -> News | None:
         """What is new, with `most` tokens at most."""
         request = self.ticket.request
-        if self.over:
-            return None
         if request is None:
             if self.ticket.error is None:
                 return None
@@ -81,6 +79,11 @@ class DeviceWork:
     hear : callable
         Called when there is something to take. Where nobody looks at an answer before its end, that is then.
 
+    Attributes
+    ----------
+    open : int
+        Answers of which there may be more to tell.
+
     Raises
     ------
     Busy, Late
@@ -94,6 +97,7 @@ class DeviceWork:
         self._admission = admission
         self._tell = hear
         self._samples: list[_Sample] = []
+        self.open = order.answers
         for prompt in order.prompts:
             leader = None
             for _ in range(order.n):
@@ -116,18 +120,16 @@ class DeviceWork:
             if not sample.leader or len(sample.prompt) <= llm.device.block_positions:
                 admission.line_up(sample.ticket)
 
-    @property
-    def over(self) -> bool:
-        """Whether all was told."""
-        return all(sample.over for sample in self._samples)
-
     def take(self, most: int | None = None) -> list[News]:
         """What is new, with `most` tokens of each answer at most."""
-        return [news for sample in self._samples if (news := sample.take(most))]
+        fresh = [news for sample in self._samples if not sample.over and (news := sample.take(most))]
+        self.open -= sum(news.finish is not None or news.error is not None for news in fresh)
+        return fresh
 
     def leave(self, answer: int) -> None:
         """Do no more for one answer."""
         sample = self._samples[answer]
+        self.open -= not sample.over
         sample.over = True
         if sample.ticket.request and sample.ticket.request.complete:
             sample.ticket.abandon()
