@@ -15,8 +15,12 @@ import openai
 import pytest
 
 from cuelight import LLM
+from cuelight.daemon import front_ends as front_ends_module
 from cuelight.daemon import front_link
-from cuelight.daemon.front_ends import FrontEnds
+from cuelight.daemon.core import DeviceCore
+from cuelight.daemon.front_ends import FrontEnds, FrontEndsFail
+from cuelight.daemon.serve import Daemon, listen
+from cuelight.daemon.settings import Settings
 
 from ..host.checks import assert_at_rest, until
 from .asking import CHAT, chat, finishes, text_of
@@ -260,3 +264,12 @@ def test_what_a_front_end_can_not_take_at_once_comes_later(several: Running, llm
     request = llm.generate("a", 300, temperature=0, logit_bias=bias)
     assert texts == [request.text()] * 8
     assert request.metrics.new_tokens == 300
+
+
+def test_front_ends_that_never_begin_end_the_daemon(llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front_ends_module, "_PROGRAM", ("-c", "raise SystemExit(7)"))
+    monkeypatch.setattr(front_ends_module, "_REST_S", 0.01)
+    settings = Settings.model_validate({"server": SERVER})
+    daemon = Daemon(DeviceCore(llm, "tiny", lambda: settings), listen(settings.server))
+    with pytest.raises(FrontEndsFail, match="Front ends end with status 7 before they have begun; see what they wrote"):
+        daemon.run()

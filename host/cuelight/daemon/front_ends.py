@@ -21,15 +21,22 @@ from cuelight.daemon.crowd import Crowd, table_bytes
 from cuelight.daemon.front_end import LAST_WORDS_S, settle_down
 from cuelight.daemon.front_link import FrontLink
 from cuelight.daemon.settings import Settings
+from cuelight.errors import CuelightError
 
-__all__ = ["FrontEnds"]
+__all__ = ["FrontEnds", "FrontEndsFail"]
 
 _PROGRAM = ("-m", "cuelight.daemon.front_process")
 _TICK_S = 1.0
-_SHORT_LIFE_S = 5.0
 _REST_S = 1.0
+_LONGEST_REST_S = 30.0
+_FRUITLESS = 3
 _EXIT_S = 5.0
+_GONE_S = 1.0
 _log = logging.getLogger(__name__)
+
+
+class FrontEndsFail(CuelightError):
+    """Processes of front ends don't start."""
 
 
 class FrontEnds:
@@ -56,7 +63,8 @@ class FrontEnds:
         self._listeners = listeners
         self._started = started
         self._awaited = set(range(len(listeners)))
-        self._stopping = False
+        self._stopping = asyncio.Event()
+        self._failure: FrontEndsFail | None = None
         self._places = len(listeners)
         # Nameless, and for this process and those that it is given to.
         self._table_fd = os.memfd_create("cuelight-connections")
@@ -69,21 +77,29 @@ class FrontEnds:
         )
 
     async def serve(self) -> None:
-        """Serve until `stop`."""
+        """Serve until `stop`.
+
+        Raises
+        ------
+        FrontEndsFail
+            They don't start.
+        """
         self._loop = asyncio.get_running_loop()
         settle_down()
         with self._counting() as folder:
             async with asyncio.TaskGroup() as group:
                 for place in range(self._places):
                     group.create_task(self._keep(place, folder))
+        if self._failure:
+            raise self._failure
 
     def stop(self) -> None:
         """Take nothing new and let what is under way end; at the second call, end at once."""
-        if not self._stopping:
-            self._stopping = True
+        if not self._stopping.is_set():
+            self._stopping.set()
             for listener in self._listeners:
                 listener.close()
-            self._loop.call_later(self._core.settings.server.drain_s + 2 * LAST_WORDS_S, self._close)
+            asyncio.get_running_loop().call_later(self._core.settings.server.drain_s + 2 * LAST_WORDS_S, self._close)
         for link in self.links.values():
             link.stop()
 
@@ -103,24 +119,41 @@ class FrontEnds:
             yield folder
 
     async def _keep(self, place: int, folder: str) -> None:
-        while not self._stopping:
-            begun = self._loop.time()
-            await self._run(place, folder)
-            if not self._stopping:
-                self._lost.inc()
-                _log.error("Front end %d is gone; it is started again.", place)
-                if self._loop.time() - begun < _SHORT_LIFE_S:
-                    await asyncio.sleep(_REST_S)
+        fruitless = 0
+        while not self._stopping.is_set():
+            was_ready, status = await self._run(place, folder)
+            if self._stopping.is_set():
+                return
+            self._lost.inc()
+            _log.error("Front end %d has ended with status %d; it is started again.", place, status)
+            fruitless = 0 if was_ready else fruitless + 1
+            if fruitless >= _FRUITLESS and not any(link.ready for link in self.links.values()):
+                self._failure = FrontEndsFail(
+                    f"Front ends end with status {status} before they have begun; see what they wrote before that."
+                )
+                self.stop()
+            elif fruitless:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(min(_REST_S * 2 ** (fruitless - 1), _LONGEST_REST_S)):
+                        await self._stopping.wait()
 
-    async def _run(self, place: int, folder: str) -> None:
-        """Start a process, and return when it is gone and all that it had is given back."""
+    async def _run(self, place: int, folder: str) -> tuple[bool, int]:
+        """Start a process, and return when it is gone and all that it had is given back.
+
+        Returns
+        -------
+        bool
+            Whether it has taken connections.
+        int
+            Its exit status.
+        """
         ours, theirs = socket.socketpair()
         with theirs:
             process = self._start(place, theirs, folder)
         link = FrontLink(self._core, process.pid, lambda: self._note_ready(place))
         await link.open(ours)
         self.links[place] = link
-        if self._stopping:
+        if self._stopping.is_set():
             link.stop()
         try:
             while not link.lost.is_set():
@@ -130,8 +163,9 @@ class FrontEnds:
                 link.tick()
         finally:
             del self.links[place]
-            await self._loop.run_in_executor(None, self._end, process)
+            status = await self._loop.run_in_executor(None, self._end, process)
             Crowd(self._table, place).clear()
+        return link.ready, status
 
     def _start(self, place: int, channel: socket.socket, folder: str) -> subprocess.Popen[bytes]:
         shared = channel.fileno(), self._listeners[place].fileno(), self._table_fd
@@ -142,15 +176,13 @@ class FrontEnds:
             env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": folder},
         )
 
-    def _end(self, process: subprocess.Popen[bytes]) -> None:
-        """See that it ends; in a thread that may wait."""
-        if not self._stopping:
-            process.kill()
+    def _end(self, process: subprocess.Popen[bytes]) -> int:
+        """See that it ends, and return its status; in a thread that may wait."""
         try:
-            process.wait(_EXIT_S)
+            return process.wait(_EXIT_S if self._stopping.is_set() else _GONE_S)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait()
+            return process.wait()
 
     def _note_ready(self, place: int) -> None:
         if place in self._awaited:
