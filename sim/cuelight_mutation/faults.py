@@ -23,6 +23,8 @@ class Fault:
         Names of the proofs that are run on it.
     benches
         Names of the cocotb benches that are run on it, on Icarus.
+    schedules
+        So many random schedules of faults are played on it by `cuelight_push`, after its scripts; -1: nothing is.
     """
 
     sentence: str
@@ -31,6 +33,7 @@ class Fault:
     new: str
     proofs: tuple[str, ...] = ()
     benches: tuple[str, ...] = ()
+    schedules: int = -1
 
     @property
     def name(self) -> str:
@@ -763,5 +766,130 @@ FAULTS = [
         "self.bus.answer_valid & (asked == index)",
         "self.bus.answer_valid",
         proofs=("arbiter",),
+    ),
+    Fault(
+        "A lane that is probed goes to PUSH while the host still polls it.",
+        "bus/pcie_usp/mode.py",
+        "with m.If(self.push & self.proven):",
+        "with m.If(self.proven):",
+        proofs=("mode",),
+        schedules=0,
+    ),
+    Fault(
+        "FALLING does not wait for the hard block.",
+        "bus/pcie_usp/mode.py",
+        "~self.busy & (~self.leaving | (timer >= settings.rest))",
+        "~self.busy",
+        proofs=("mode",),
+        schedules=0,
+    ),
+    Fault(
+        "A tag is used again at once after a read that did not end well.",
+        "bus/pcie_usp/mode.py",
+        "self._rest(m, spoils=self.falls & self.reading & ~good, which=which)",
+        "self._rest(m, spoils=Const(0), which=which)",
+        proofs=("mode",),
+        schedules=0,
+    ),
+    Fault(
+        "A lane returns that has not begun anew.",
+        "bus/pcie_usp/mode.py",
+        "& (settings.generation != fell_at) & self.mastering",
+        "& self.mastering",
+        proofs=("mode",),
+        schedules=0,
+    ),
+    Fault(
+        "A lane falls, and what is outstanding is offered to nobody.",
+        "bus/pcie_usp/mode.py",
+        "self.reoffer.eq(pushing),",
+        "self.reoffer.eq(0),",
+        proofs=("mode",),
+        schedules=60,
+    ),
+    Fault(
+        "An offer that came just too late is not made again.",
+        "bus/pcie_usp/courier.py",
+        "with m.If((self.hit & here).any()):",
+        "with m.If(1):",
+        proofs=("courier",),
+    ),
+    Fault(
+        "A record goes out that changed while it was read.",
+        "bus/pcie_usp/courier.py",
+        "with m.If(bus.answer[:32] == head.sequence):",
+        "with m.If(1):",
+        schedules=400,
+    ),
+    Fault(
+        "A lane that returns to PUSH has its record left out.",
+        "bus/pcie_usp/courier.py",
+        "with m.If(~self.pushing[index]):",
+        "with m.If(0):",
+        schedules=0,
+    ),
+    Fault(
+        "Packets of letters all have the same number.",
+        "bus/pcie_usp/requester.py",
+        "number.eq(Mux(number == 63, 1, number + 1))",
+        "number.eq(1)",
+        proofs=("requester",),
+    ),
+    Fault(
+        "The letter of a lane that has fallen is written all the same.",
+        "bus/pcie_usp/requester.py",
+        "wanted = (addressee & self.pushing).any()",
+        "wanted = addressee.any()",
+        proofs=("requester",),
+        schedules=0,
+    ),
+    Fault(
+        "A record is cut wherever the largest payload ends.",
+        "bus/pcie_usp/requester.py",
+        "fits.eq(most - (unit & (most - 1)))",
+        "fits.eq(most)",
+        proofs=("requester",),
+    ),
+    Fault(
+        "A completion counts that the hard block takes back.",
+        "bus/pcie_usp/answers.py",
+        "self.rc.valid & beat.last & ~beat.user.discontinue",
+        "self.rc.valid & beat.last",
+        schedules=0,
+    ),
+    Fault(
+        "A poisoned completion counts where the hard block does not name the error.",
+        "bus/pcie_usp/answers.py",
+        "(descriptor.error == RcError.POISONED) | descriptor.poisoned",
+        "descriptor.error == RcError.POISONED",
+        schedules=0,
+    ),
+    Fault(
+        "What is announced by a vector that is masked gets lost.",
+        "bus/pcie_usp/msix.py",
+        "(pending & ~written)",
+        "(pending & fit & ~written)",
+        schedules=0,
+    ),
+    Fault(
+        "A function-level reset breaks packets off.",
+        "bus/pcie_usp/function_reset.py",
+        "with m.If(self.in_process & self.idle):",
+        "with m.If(self.in_process):",
+        schedules=60,
+    ),
+    Fault(
+        "A device that was reset by its function looks like the one before.",
+        "top/pcie.py",
+        "with m.If(sync.rst):",
+        "with m.If(link.rst):",
+        schedules=60,
+    ),
+    Fault(
+        "The address of a port changes while a lane is pushed to.",
+        "bus/pcie_usp/push_registers.py",
+        "settings.port_address[:32], low, rests & ~low[:12].any()",
+        "settings.port_address[:32], low, ~low[:12].any()",
+        schedules=0,
     ),
 ]

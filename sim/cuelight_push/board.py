@@ -1,56 +1,30 @@
-"""The shell between a host on the bus and a hard block whose memory a script looks at."""
+"""A host with a board behind its link: registers on one side, lanes' memory on the other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from random import Random
 
 from cuelight import regmap
 from cuelight.regmap import CommitKind, DispatchHead, DispatchPass, PageSchedAttr, PageSchedCmd, PushMode, PushStatus
 from cuelight_formal.sizes import SmallParams
-from cuelight_rtl.bus.pcie_usp.streams import RQ, CompletionStatus, RcDescriptor, RcError, RequestType, RqDescriptor
+from cuelight_rtl.bus.pcie_usp.streams import RequestType
 
-from .native import Native
+from .link import Answer, Link, Packet
 
-__all__ = ["PARAMS", "PERIOD_US", "Answer", "Board", "Packet"]
+__all__ = ["ALL_ONES", "PARAMS", "STAGES", "Board", "next_sequence"]
 
 PARAMS = SmallParams(slots=8, seats=4, lanes=2, stages=8)
-PERIOD_US = 20
-"""Between two heartbeats."""
-_STAGES = 5
-_LIMIT = 4000
-"""Cycles after which what is waited for has not come."""
-_BEAT = RQ.members["payload"].shape
-
-
-@dataclass
-class Answer:
-    """How a heartbeat read is answered, some cycles later; ``value`` None: with what the memory holds."""
-
-    delay: int = 10
-    value: int | None = None
-    changes: dict[str, int] = field(default_factory=dict)
-    """Fields of the completion's descriptor that are not as they should be."""
-
-
-@dataclass
-class Packet:
-    """What the device has put on RQ."""
-
-    cycle: int
-    """In which its first beat was seen."""
-    modes: list[PushMode]
-    """Of all lanes in that cycle."""
-    words: list[int] = field(default_factory=list)
-    kind: RequestType = RequestType.MEMORY_READ
-    address: int = 0
-    tag: int = 0
-    enables: tuple[int, int] = (0, 0)
+STAGES = 5
+ALL_ONES = (1 << 64) - 1
+"""What the host reads where nobody answers."""
+_PERIOD_US, _TIMEOUT_US, _REST_US, _BEATS = 20, 40, 200, 2
+_TAGS = 32
+_BLOCKS = 9
 
 
 class Board:
-    """The shell just after reset, where both groups have credit and a model of `_STAGES` stages.
+    """The board just after reset, where the function masters, both groups have credit and the model `STAGES` stages.
 
     Parameters
     ----------
@@ -60,167 +34,96 @@ class Board:
 
     def __init__(self, random: Random) -> None:
         self.random = random
-        self.native = Native(PARAMS)
-        self.cycle = 0
+        self.link = Link(PARAMS, random, self._take)
         self.memory: dict[int, int] = {}
         """Dwords by address."""
         self.packets: list[Packet] = []
         self.answers: Callable[[int, int], list[Answer]] = lambda lane, tag: [Answer()]
         """For a heartbeat read of a lane, what comes back; nothing is the empty list."""
-        self.stall = 0.0
-        """How probable it is in each cycle that RQ has no room."""
         self.beats = True
         """Lanes are alive: heartbeats count up with every read."""
         self.gone: set[int | None] = set()
-        """Lanes whose memory takes nothing: what is written there is lost."""
-        self.commits: list[tuple[int, CommitKind, int, int]] = []
-        """Cycle, kind, lane and id of each commit of lanes."""
-        self._beats: list[tuple[int, int, int]] = []
-        self._seen: Packet | None = None
-        self._due: list[tuple[int, int, int, Answer]] = []
-        self.native.set("mastering", 1)
-        self.run(20)
-        self.write32(regmap.CONTROL + regmap.Control.STAGE_COUNT, _STAGES)
-        for group in range(PARAMS.lanes):
-            self.write32(regmap.GROUP + regmap.GROUP_STRIDE * group + regmap.Group.KV_BLOCKS, 9)
+        """Lanes whose memory the device does not reach: what it writes there is lost."""
+        self.loses: Callable[[Packet], bool] = lambda packet: False
+        """Whether a write is lost on its way."""
+        self.delivering: set[int | None] = set()
+        """Lanes whose port the host writes to: nothing of the device's may come there."""
+        self._tag = 0
+        self._stamps: dict[tuple[int, int], list[int]] = {}
+        """Of records that were pushed before their dispatch, by lane and buffer."""
+        self.set_up()
 
-    # ------------------------------------------------------------------------------------------- cycles
+    def set_up(self) -> None:
+        """What comes first after every reset."""
+        self._stamps = {}
+        self.link.run(20)
+        self.link.master(True)
+        self.write32(regmap.CONTROL + regmap.Control.STAGE_COUNT, STAGES)
+        for group in range(PARAMS.lanes):
+            self.write32(regmap.GROUP + regmap.GROUP_STRIDE * group + regmap.Group.KV_BLOCKS, _BLOCKS)
+
+    @property
+    def cycle(self) -> int:
+        return self.link.cycle
 
     def run(self, cycles: int = 1) -> None:
-        """Lets cycles pass."""
-        for _ in range(cycles):
-            self._drive()
-            self.native.settle()
-            self._watch()
-            self.native.tick()
-            self.cycle += 1
+        """Let cycles pass."""
+        self.link.run(cycles)
 
-    def _drive(self) -> None:
-        self.native.set("rq__ready", self.random.random() >= self.stall)
-        due = next((each for each in self._due if each[0] <= self.cycle), None)
-        self.native.set("rc__valid", due is not None)
-        if due is not None:
-            self._due.remove(due)
-            self._complete(*due[1:])
+    def until(self, what: Callable[[], bool]) -> None:
+        """Let cycles pass until something is so."""
+        self.link.until(what)
 
-    def _watch(self) -> None:
-        get = self.native.get
-        valid = get("valid")
-        for lane in range(PARAMS.lanes):
-            if valid >> lane & 1:
-                self.commits.append((self.cycle, CommitKind(get(f"kind__{lane}")), lane, get(f"id__{lane}")))
-        if get("rq__valid"):
-            if self._seen is None:
-                self._seen = Packet(self.cycle, [self.mode(lane) for lane in range(PARAMS.lanes)])
-            if get("rq__ready"):
-                self._take_beat(self._seen)
-
-    def mode(self, lane: int) -> PushMode:
-        """A lane's mode, as it is in this cycle."""
-        return PushMode(self.native.get(f"modes__{lane}"))
-
-    def _take_beat(self, packet: Packet) -> None:
-        beat = _BEAT.from_bits(self.native.get("rq__payload"))
-        user, keep = beat.user, int(beat.keep)
-        if not packet.words:
-            packet.enables = int(user.first_be), int(user.last_be)
-        packet.words += [int(beat.data) >> 32 * index & 0xFFFF_FFFF for index in range(8) if keep >> index & 1]
-        if beat.last:
-            self._seen = None
-            self._take(packet)
-        else:
-            assert keep == 0xFF
+    # ------------------------------------------------------------------------------------------- memory
 
     def _take(self, packet: Packet) -> None:
-        """A packet must be one that a hard block takes."""
-        header, packet.words = packet.words[:4], packet.words[4:]
-        descriptor = RqDescriptor.from_bits(sum(word << 32 * index for index, word in enumerate(header)))
-        count, packet.address, packet.tag = int(descriptor.count), int(descriptor.address) << 2, int(descriptor.tag)
-        packet.kind = RequestType(int(descriptor.kind))
-        reads = packet.kind is RequestType.MEMORY_READ
-        assert int(descriptor.traffic_class) == int(descriptor.attributes) == 0
-        assert packet.address % 4096 + 4 * count <= 4096
-        assert count <= 32 << self.native.get("max_payload")
-        assert packet.enables == (0xF, 0xF if count > 1 else 0)
-        assert len(packet.words) == (0 if reads else count)
+        """What becomes of a packet behind the wire."""
         self.packets.append(packet)
         lane = self.lane_of(packet)
         if lane is not None:
             assert packet.modes[lane] is not PushMode.POLL
-        if lane not in self.gone:
+            self._check_letter(packet, lane)
+        if packet.words:
+            assert lane not in self.delivering, "two write to one port"
+        if lane not in self.gone and not self.loses(packet):
             for index, word in enumerate(packet.words):
                 self.memory[packet.address + 4 * index] = word
-        if reads:
-            assert count == 1
+        if packet.kind is RequestType.MEMORY_READ:
+            assert packet.count == 1
+            assert lane == packet.tag // 2
             if self.beats:
                 self.memory[packet.address] = self.memory.get(packet.address, 0) + 1 & 0xFFFF_FFFF
+            held = self.memory.get(packet.address, 0)
             for answer in self.answers(packet.tag // 2, packet.tag):
-                self._due.append((self.cycle + answer.delay, packet.address, packet.tag, answer))
+                self.link.answer(packet.tag, held, answer)
 
-    def _complete(self, address: int, tag: int, answer: Answer) -> None:
-        value = self.memory.get(address, 0) if answer.value is None else answer.value
-        fields = {"count": 1, "byte_count": 4, "completed": 1, "tag": tag, "status": CompletionStatus.SUCCESSFUL}
-        fields |= {"error": RcError.NONE, **answer.changes}
-        descriptor = RcDescriptor.const(fields).as_bits()
-        beat = _BEAT.const({"data": descriptor | value << 96, "keep": 0x0F, "last": 1})
-        self.native.set("rc__payload", beat.as_bits())
+    def _check_letter(self, packet: Packet, lane: int) -> None:
+        """A record and the dispatch behind it must be of one pass."""
+        offset = packet.address - self.port(lane) - regmap.LanePort.RECORD
+        if 0 <= offset < regmap.LanePort.TOKEN_RING - regmap.LanePort.RECORD:
+            buffer, place = divmod(offset, regmap.LanePort.RECORD_STRIDE)
+            before = self._stamps.get((lane, buffer), []) if place else []
+            self._stamps[lane, buffer] = before + [word >> 16 for word in packet.words[3::4]]
+        elif packet.kind is RequestType.MEMORY_WRITE:
+            head = DispatchHead.unpack(packet.words[1] << 32 | packet.words[0])
+            entries = DispatchPass.unpack(packet.words[3] << 32 | packet.words[2]).entries
+            stamps = self._stamps.pop((lane, head.buffer), [])
+            if stamps:
+                assert len({*stamps}) == 1, "a record is of several passes"
+                assert len(stamps) == regmap.Record.BITMAP_COUNT + entries, "a record is not whole"
+                assert not head.first or stamps[0] == head.sequence & 0xFFFF, "a record is another pass's"
 
-    def until(self, what: Callable[[], bool]) -> None:
-        """Lets cycles pass until something is so."""
-        for _ in range(_LIMIT):
-            if what():
-                return
-            self.run()
-        raise AssertionError("it does not come")
+    def store(self, address: int, words: list[int]) -> None:
+        """Write words of 64 bits to memory, as the host does."""
+        for index, word in enumerate(words):
+            self.memory[address + 8 * index] = word & 0xFFFF_FFFF
+            self.memory[address + 8 * index + 4] = word >> 32
 
-    # ------------------------------------------------------------------------------------------- the host
-
-    def _transact(self, bus: str, offset: int, *, write: int = 0, data: int = 0, strobe: int = 0) -> int:
-        asked = {"valid": 1, "address": offset & ~7, "write": write, "data": data, "strobe": strobe}
-        for name, value in asked.items():
-            self.native.set(f"{bus}__{name}", value)
-        self.native.settle()
-        while not self.native.get(f"{bus}__ready"):
-            self.run()
-        self.run()
-        self.native.set(f"{bus}__valid", 0)
-        if write:
-            return 0
-        self.until(lambda: bool(self.native.get(f"{bus}__answer_valid")))
-        return self.native.get(f"{bus}__answer")
-
-    def write32(self, offset: int, value: int) -> None:
-        shift = 8 * (offset & 4)
-        self._transact(_bus(offset), offset, write=1, data=value << shift, strobe=0xF0 if shift else 0x0F)
-
-    def write64(self, offset: int, value: int) -> None:
-        self._transact(_bus(offset), offset, write=1, data=value, strobe=0xFF)
-
-    def read64(self, offset: int) -> int:
-        return self._transact(_bus(offset), offset)
-
-    def read32(self, offset: int) -> int:
-        return self.read64(offset) >> 8 * (offset & 4) & 0xFFFF_FFFF
-
-    def read_table(self, offset: int) -> int:
-        """64 bits of BAR2."""
-        return self._transact("table", offset)
-
-    def write_table(self, offset: int, value: int, strobe: int = 0xFF) -> None:
-        self._transact("table", offset, write=1, data=value, strobe=strobe)
-
-    def admit(self, slot: int, group: int = 0, rows: int = 1) -> int:
-        """Admits an automatic request of epoch 1 to a slot, which must be the one on offer."""
-        request = 1 << 16 | slot
-        self.write64(regmap.PAGE + regmap.Page.SCHED_ATTR, PageSchedAttr(automatic=1, rows=rows, group=group).pack())
-        self.write64(regmap.PAGE + regmap.Page.SCHED_CMD, PageSchedCmd(id=request, stage=0).pack())
-        return request
-
-    # ------------------------------------------------------------------------------------------- lanes
-
-    def push(self, lane: int, register: int) -> int:
-        """Offset in BAR0 of a register of PUSH."""
-        return regmap.PUSH + regmap.PUSH_STRIDE * lane + register
+    def clear(self, lane: int) -> None:
+        """Zero a lane's port, but for its heartbeat."""
+        for address in [each for each in self.memory if each >> 16 == self.port(lane) >> 16]:
+            if address != self.heartbeat(lane):
+                del self.memory[address]
 
     def port(self, lane: int) -> int:
         """Address of a lane's port, in this host's memory."""
@@ -233,6 +136,74 @@ class Board:
     def heartbeat(self, lane: int) -> int:
         return self.port(lane) + regmap.LanePort.HEARTBEAT
 
+    def place(self, sequence: int, lane: int) -> int:
+        """Address of a dispatch's place in the lane's ring."""
+        return self.port(lane) + regmap.LanePort.RING + regmap.LanePort.RING_STRIDE * (sequence % 16)
+
+    def dispatch(self, sequence: int, lane: int = 0) -> tuple[DispatchHead, DispatchPass] | None:
+        """The dispatch in its place of the lane's ring, if it is whole."""
+        place = self.place(sequence, lane)
+        words = [self.memory.get(place + 4 * index, 0) for index in range(8)]
+        head = DispatchHead.unpack(words[1] << 32 | words[0])
+        second = DispatchPass.unpack(words[3] << 32 | words[2])
+        whole = {second.stamp, words[7] >> 16, sequence & 0xFFFF} == {sequence & 0xFFFF} and head.sequence == sequence
+        return (head, second) if whole else None
+
+    def record(self, buffer: int, lane: int = 0) -> list[int]:
+        """Words of 64 bits in a record buffer of the lane's port."""
+        base = self.record_address(buffer, lane)
+        words = [self.memory.get(base + 4 * index, 0) for index in range(regmap.Record.SIZE // 4)]
+        return [low | high << 32 for low, high in zip(words[::2], words[1::2], strict=True)]
+
+    def record_address(self, buffer: int, lane: int) -> int:
+        return self.port(lane) + regmap.LanePort.RECORD + regmap.LanePort.RECORD_STRIDE * buffer
+
+    # ------------------------------------------------------------------------------------------- registers
+
+    def read64(self, offset: int, bar: int = 0) -> int:
+        """All ones if the link is down, or goes down before the answer is there."""
+        self._tag = tag = (self._tag + 1) % _TAGS
+        self.link.request(RequestType.MEMORY_READ, offset & ~7, count=2, tag=tag, bar=bar)
+        if self.link.up:
+            self.until(lambda: tag in self.link.received or not self.link.up)
+        if not self.link.up:
+            self.run(20)
+            return ALL_ONES
+        _, words = self.link.received.pop(tag)
+        return words[1] << 32 | words[0]
+
+    def read32(self, offset: int) -> int:
+        return self.read64(offset) >> 8 * (offset & 4) & 0xFFFF_FFFF
+
+    def write64(self, offset: int, value: int, bar: int = 0) -> None:
+        self._write(offset, [value & 0xFFFF_FFFF, value >> 32], bar)
+
+    def write32(self, offset: int, value: int, bar: int = 0) -> None:
+        self._write(offset, [value], bar)
+
+    def _write(self, offset: int, words: list[int], bar: int) -> None:
+        self.link.request(RequestType.MEMORY_WRITE, offset, words, bar=bar)
+        self.until(lambda: self.link.flushed)
+
+    def admit(self, group: int = 0, rows: int = 1, *, tier: int = 0, request: int = 1 << 16) -> int:
+        """Ask for an automatic request."""
+        attributes = PageSchedAttr(automatic=1, rows=rows, group=group, tier=tier, kv_blocks=1)
+        self.write64(regmap.PAGE + regmap.Page.SCHED_ATTR, attributes.pack())
+        self.write64(regmap.PAGE + regmap.Page.SCHED_CMD, PageSchedCmd(id=request, stage=0).pack())
+        return request
+
+    def push(self, lane: int, register: int) -> int:
+        """Offset in BAR0 of a register of PUSH."""
+        return regmap.PUSH + regmap.PUSH_STRIDE * lane + register
+
+    def poll(self, lane: int, register: int) -> int:
+        """Offset in BAR0 of a poll register."""
+        return regmap.POLL + regmap.POLL_STRIDE * lane + register
+
+    def mode(self, lane: int) -> PushMode:
+        """A lane's mode, as it is in this cycle."""
+        return self.link.mode(lane)
+
     def status(self, lane: int = 0) -> PushStatus:
         return PushStatus.unpack(self.read32(self.push(lane, regmap.Push.STATUS)))
 
@@ -240,61 +211,56 @@ class Board:
         """A counter of a lane."""
         return self.read32(self.push(lane, register))
 
-    def ask(self, lane: int, generation: int) -> None:
-        """Asks for PUSH, for a lane in POLL."""
+    # ------------------------------------------------------------------------------------------- lanes
+
+    def probe(self, lane: int, generation: int) -> None:
+        """Have a lane in POLL probed."""
         push = regmap.Push
         self.write64(self.push(lane, push.PORT_ADDRESS), self.port(lane))
         self.write64(self.push(lane, push.HEARTBEAT_ADDRESS), self.heartbeat(lane))
         for register, value in (
-            *((push.PERIOD, PERIOD_US), (push.COMPLETION_TIMEOUT, 40), (push.REST, 200), (push.BEATS, 2)),
-            *((push.GENERATION, generation), (push.COMMAND, regmap.PushCommand.PROBE)),
+            *((push.PERIOD, _PERIOD_US), (push.COMPLETION_TIMEOUT, _TIMEOUT_US), (push.REST, _REST_US)),
+            *((push.BEATS, _BEATS), (push.GENERATION, generation), (push.COMMAND, regmap.PushCommand.PROBE)),
         ):
             self.write32(self.push(lane, register), value)
 
     def start(self, lane: int = 0, generation: int = 1) -> None:
-        """Leads a lane from POLL to PUSH."""
-        self.ask(lane, generation)
-        self.until(lambda: self.status(lane).mode == PushMode.PROBING and not self.status(lane).needed)
+        """Lead a lane from POLL to PUSH."""
+        self.probe(lane, generation)
+        self.until(lambda: (it := self.status(lane)).mode == PushMode.PROBING and not it.needed)
         self.write32(self.push(lane, regmap.Push.COMMAND), regmap.PushCommand.PUSH)
-
-    def store(self, address: int, words: list[int]) -> None:
-        """Writes words of 64 bits to memory, as the host does."""
-        for index, word in enumerate(words):
-            self.memory[address + 8 * index] = word & 0xFFFF_FFFF
-            self.memory[address + 8 * index + 4] = word >> 32
+        self.reach(lane, PushMode.PUSH)
 
     def reach(self, lane: int, mode: PushMode) -> None:
         self.until(lambda: self.mode(lane) == mode)
 
-    def dispatch(self, sequence: int, lane: int = 0) -> DispatchHead | None:
-        """The dispatch in its place of the lane's ring, if it is whole."""
-        place = self.port(lane) + regmap.LanePort.RING + regmap.LanePort.RING_STRIDE * (sequence % 16)
-        words = [self.memory.get(place + 4 * index, 0) for index in range(8)]
-        head = DispatchHead.unpack(words[1] << 32 | words[0])
-        second = DispatchPass.unpack(words[3] << 32 | words[2])
-        whole = {second.stamp, words[7] >> 16, sequence & 0xFFFF} == {sequence & 0xFFFF} and head.sequence == sequence
-        return head if whole else None
-
-    def record(self, buffer: int, lane: int = 0) -> list[int]:
-        """Words of 64 bits in a record buffer of the lane's port."""
-        base = self.port(lane) + regmap.LanePort.RECORD + regmap.LanePort.RECORD_STRIDE * buffer
-        words = [self.memory.get(base + 4 * index, 0) for index in range(regmap.Record.SIZE // 4)]
-        return [low | high << 32 for low, high in zip(words[::2], words[1::2], strict=True)]
-
     def arrives(self, sequence: int, lane: int = 0) -> DispatchHead:
         """A dispatch, once it is in the lane's ring."""
         self.until(lambda: self.dispatch(sequence, lane) is not None)
-        head = self.dispatch(sequence, lane)
-        assert head is not None
-        return head
+        found = self.dispatch(sequence, lane)
+        assert found is not None
+        return found[0]
 
     def done(self, sequence: int, lane: int = 0) -> int:
-        """Reports a dispatch complete; gives the cycle in which the bus took it."""
-        entry = regmap.COMPLETION + regmap.COMPLETION_STRIDE * lane
-        entry += regmap.COMPLETION_ENTRY_STRIDE * (sequence % 16)
-        self.write32(entry + regmap.Completion.BATCH_DONE, sequence)
+        """Report a dispatch complete; gives the cycle in which CQ took it."""
+        self.write32(self.entry(sequence, lane) + regmap.Completion.BATCH_DONE, sequence)
         return self.cycle - 1
 
+    def finish(self, sequence: int, lane: int, seats: int) -> None:
+        """Say which seats have finished with a dispatch."""
+        self.write32(self.entry(sequence, lane) + regmap.Completion.FINISHED, seats)
 
-def _bus(offset: int) -> str:
-    return "registers" if offset >= regmap.PUSH else "host"
+    def entry(self, sequence: int, lane: int) -> int:
+        """Offset in BAR0 of a dispatch's completion entry."""
+        first = regmap.COMPLETION + regmap.COMPLETION_STRIDE * lane
+        return first + regmap.COMPLETION_ENTRY_STRIDE * (sequence % 16)
+
+    def committed(self, kind: CommitKind, lane: int) -> list[int]:
+        """Ids of a lane's commits of this kind."""
+        return [commit.id for commit in self.link.commits if (commit.kind, commit.lane) == (kind, lane)]
+
+
+def next_sequence(sequence: int) -> int:
+    """Sequence after this one: low halves 0 and 0xFFFF are skipped (docs/device.md §7)."""
+    following = sequence + 1 & 0xFFFF_FFFF
+    return following + 2 & 0xFFFF_FFFF if following & 0xFFFF == 0xFFFF else following

@@ -1,204 +1,226 @@
-"""Random schedules of faults: whatever happens, each dispatch has its effect once, and service comes back."""
+"""What goes wrong with links, memory, lanes and hosts, one thing after the other, and how often it did."""
 
 from __future__ import annotations
 
-from collections import Counter
-from random import Random
+from collections.abc import Callable
 
-from cuelight import regmap
-from cuelight.regmap import CommitKind, DispatchHead, FallCause, Push, PushCommand, PushMode
-from cuelight_rtl.bus.pcie_usp.streams import CompletionStatus, RcError
+from cuelight.regmap import LanePort, Poll, Push, PushCommand
+from cuelight_rtl.bus.pcie_usp.streams import CompletionStatus, RcError, RequestType
 
-from .board import PARAMS, Answer, Board
+from .board import PARAMS, Board
+from .driver import Driver
+from .link import Answer, Packet
+from .tally import Event
 
-__all__ = ["play"]
+__all__ = ["Faults"]
 
 _LANES = range(PARAMS.lanes)
-_MORE = 8
-"""Dispatches that each lane must still get when all faults are over."""
-_ROUNDS = 3000
-_HEALTHY = {Push.OVERDUE: 400, Push.STALL: 300}
-_BAD = (
-    {"error": RcError.BAD_STATUS, "status": CompletionStatus.UNSUPPORTED_REQUEST, "count": 0},
-    {"error": RcError.BAD_STATUS, "status": CompletionStatus.COMPLETER_ABORT, "count": 0},
-    {"error": RcError.POISONED, "poisoned": 1},
-    {"error": RcError.TIMEOUT, "count": 0},
-    {"error": RcError.BAD_LENGTH, "count": 3},
-    {"error": RcError.BAD_TAG, "tag": 9},
-    {"tag": 1},
-)
+_PORT_BYTES = 0x1_0000
+_LONG_READ = 255
+"""Tag of a read that nobody waits for."""
+_RESTS = 400
+"""Cycles that a tag rests; nothing comes later than that (docs/push.md)."""
+_BAD: dict[Event, tuple[dict[str, int], ...]] = {
+    Event.UNSUPPORTED: (
+        {"error": RcError.BAD_STATUS, "status": CompletionStatus.UNSUPPORTED_REQUEST, "count": 0},
+        {"status": CompletionStatus.RETRY, "count": 0},
+    ),
+    Event.ABORTED: ({"error": RcError.BAD_STATUS, "status": CompletionStatus.COMPLETER_ABORT, "count": 0},),
+    Event.POISONED: ({"error": RcError.POISONED, "poisoned": 1}, {"poisoned": 1}),
+    Event.HARD_TIMEOUT: ({"error": RcError.TIMEOUT, "count": 0},),
+    Event.LENGTH: ({"error": RcError.BAD_LENGTH, "count": 3}, {"count": 2}, {"count": 0}, {"completed": 0}),
+    Event.OTHER_ERROR: ({"error": RcError.MISMATCH}, {"error": RcError.BAD_ADDRESS}),
+}
 
 
-class _Lane:
-    """A lane that executes in the order of sequences, from its ring, and a host that polls for it out of PUSH."""
-
-    def __init__(self, board: Board, number: int) -> None:
-        self.board, self.number = board, number
-        self.generation = 0
-        self.expected = 1
-        self.stages: list[int] = []
-        """Of everything that had its effect."""
-
-    def begin(self) -> None:
-        """Ask for PUSH."""
-        board = self.board
-        self.generation += 1
-        for register, value in _HEALTHY.items():
-            board.write32(board.push(self.number, register), value)
-        board.ask(self.number, self.generation)
-
-    def execute(self) -> None:
-        """Execute what is next, if it is there, and report it, now and then twice."""
-        board = self.board
-        head = board.dispatch(self.expected, self.number)
-        if head is None:
-            return
-        if head.first:
-            units = board.record(head.buffer, self.number)[1:6:2]
-            assert {unit >> 48 for unit in units} == {head.sequence & 0xFFFF}, "the record is another pass's"
-        self.stages.append(head.stage)
-        self.expected += 1
-        for _ in range(1 + (board.random.random() < 0.2)):
-            board.done(head.sequence, self.number)
-
-    def poll(self) -> None:
-        """What the host does out of PUSH: it takes the head, and brings it to the lane with its record."""
-        board, window = self.board, regmap.POLL + regmap.POLL_STRIDE * self.number
-        raw = board.read64(window + regmap.Poll.DISPATCH)
-        head = DispatchHead.unpack(raw)
-        if not head.sequence:
-            return
-        record = board.port(self.number) + regmap.LanePort.RECORD + regmap.LanePort.RECORD_STRIDE * head.buffer
-        place = board.port(self.number) + regmap.LanePort.RING + regmap.LanePort.RING_STRIDE * (head.sequence % 16)
-        words = [board.read64(window + regmap.Poll.RECORD + 8 * index) for index in range(10)]
-        second = board.read64(window + regmap.Poll.DISPATCH + regmap.Dispatch.PASS)
-        if board.read64(window + regmap.Poll.DISPATCH) != raw:
-            return
-        board.store(record, words)
-        board.store(place, [raw, second, 0, (head.sequence & 0xFFFF) << 48])
-        board.write32(window + regmap.Poll.POP, head.sequence)
-
-
-class _Faults:
-    """What is wrong at the moment."""
-
-    def __init__(self, board: Board) -> None:
-        self.board = board
-        self.spoilt: dict[int, list[Answer]] = {}
-
-    def answers(self, lane: int, tag: int) -> list[Answer]:
-        delay = self.board.random.choice((3, 10, 30))
-        return self.spoilt.get(lane, [Answer(delay=delay)])
-
-    def strike(self) -> None:
-        """Something else is wrong from now on, or nothing."""
-        board, random = self.board, self.board.random
-        lane = random.choice(_LANES)
-        self.spoilt = {}
-        board.gone = set()
-        board.native.set("mastering", 1)
-        match random.randrange(8):
-            case 0:
-                self.spoilt[lane] = []
-            case 1:
-                self.spoilt[lane] = [Answer(delay=random.choice((70, 100, 300)))]
-            case 2:
-                self.spoilt[lane] = [Answer(changes=dict(random.choice(_BAD)))]
-            case 3:
-                self.spoilt[lane] = [Answer(), Answer(delay=random.choice((11, 40, 90)))]
-            case 4:
-                self.spoilt[lane] = [Answer(value=5)]
-            case 5:
-                board.gone = {lane}
-                self.spoilt[lane] = random.choice(([], [Answer(changes=dict(_BAD[0]))], [Answer()]))
-            case 6:
-                board.write32(board.push(lane, Push.COMMAND), PushCommand.POLL)
-            case 7:
-                board.native.set("mastering", random.choice((0, 1)))
-
-    def end(self) -> None:
-        self.spoilt, self.board.gone, self.board.stall = {}, set(), 0.0
-        self.board.native.set("mastering", 1)
-
-
-def play(seed: int, steps: int = 60) -> Counter[str]:
-    """Play one schedule.
+class Faults:
+    """What is wrong at the moment.
 
     Parameters
     ----------
-    seed
-        Makes every choice.
-    steps
-        Things that happen before all faults end.
-
-    Returns
-    -------
-    Counter of str
-        Falls by cause, and what else there was.
-
-    Raises
-    ------
-    AssertionError
-        A dispatch was lost, or had its effect twice or out of turn; something was mastered for a lane in POLL; or
-        service does not come back.
+    board
+        Whose heartbeat reads are answered by `answers`.
+    driver
+        The host, and its lanes.
     """
-    random = Random(seed)
-    board = Board(random)
-    faults, lanes = _Faults(board), [_Lane(board, lane) for lane in _LANES]
-    board.answers = faults.answers
-    board.stall = random.choice((0.0, 0.3, 0.7))
-    for slot, lane in enumerate(lanes):
-        lane.begin()
-        board.admit(slot, group=lane.number, rows=random.choice((1, 20)))
-    for _ in range(steps):
-        if random.random() < 0.2:
-            faults.strike()
-        _go_on(board, lanes)
-    faults.end()
-    wanted = [lane.expected + _MORE for lane in lanes]
-    for _ in range(_ROUNDS):
-        _go_on(board, lanes)
-        if all(lane.expected >= most for lane, most in zip(lanes, wanted, strict=True)) and all(
-            board.mode(lane) is PushMode.PUSH for lane in _LANES
-        ):
-            break
-    else:
-        raise AssertionError("service does not come back")
-    # What was reported last shows.
-    board.run(5)
-    return _account(board, lanes)
 
-
-def _go_on(board: Board, lanes: list[_Lane]) -> None:
-    random = board.random
-    lane = random.choice(lanes)
-    mode = board.mode(lane.number)
-    if mode in (PushMode.POLL, PushMode.PROBING) and random.random() < 0.5:
-        lane.poll()
-    if mode is PushMode.POLL and random.random() < 0.2:
-        lane.begin()
-    lane.execute()
-    board.run(random.choice((0, 1, 5, 20, 60)))
-
-
-def _account(board: Board, lanes: list[_Lane]) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for lane in lanes:
-        number = lane.number
-        completed = [what for _, kind, at, what in board.commits if (kind, at) == (CommitKind.COMPLETE, number)]
-        assert completed == list(range(1, lane.expected)), "not each dispatch was completed once, in order"
-        for before, stage in zip(lane.stages, lane.stages[1:], strict=False):
-            assert stage == before + 1 or (before == 4 and stage in (1, 2)) or (before == 3 and stage in (1, 2, 4))
-        falls = [board.count(Push.FALLS + Push.FALLS_STRIDE * cause, number) for cause in range(10)]
-        assert falls[0] == sum(falls[1:])
-        offered = [kind for _, kind, at, _ in board.commits if at == number].count(CommitKind.REOFFERED)
-        assert offered <= falls[0]
-        counts.update({cause.name: falls[cause] for cause in FallCause})
-        counts.update(
-            reoffered=offered,
-            returns=board.count(Push.RETURNS, number),
-            late=board.count(Push.LATE, number),
-            pushed=board.count(Push.PUSHED, number),
-            dispatches=lane.expected - 1,
+    def __init__(self, board: Board, driver: Driver) -> None:
+        self.board, self.driver = board, driver
+        self._events = board.link.tally.events
+        self._answers: dict[int, Callable[[int], list[Answer]]] = {}
+        """For lanes whose heartbeat reads are answered in another way than they should, by tag."""
+        board.answers = self.answers
+        self._kinds = (
+            *(self._drop, self._delay, self._double, self._spoil, self._mix_up_tags, self._stop_heartbeat),
+            *(self._lose_writes, self._lose_a_write, self._lose_memory, self._kill_lane, self._lose_reports),
+            *(self._command, self._stop_mastering, self._stall, self._blink, self._stop_driver, self._report_old),
+            *(self._cut_link, self._reset_function),
         )
-    return counts
+
+    def answers(self, lane: int, tag: int) -> list[Answer]:
+        """How a heartbeat read is answered."""
+        if lane in self.board.gone:
+            self._events[Event.UNREACHED] += 1
+            return self.board.random.choice(([], [self._bad(Event.UNSUPPORTED)], [self._bad(Event.ABORTED)]))
+        if lane in self._answers:
+            return self._answers[lane](tag)
+        return [Answer(delay=self.board.random.choice((3, 10, 30)))]
+
+    def strike(self) -> None:
+        """Something else is wrong from now on."""
+        self.end()
+        self.board.random.choice(self._kinds)()
+
+    def end(self) -> None:
+        """Nothing is wrong any more; what is dead or lost stays so."""
+        board = self.board
+        self._answers = {}
+        board.gone = {lane.number for lane in self.driver.lanes if not lane.alive}
+        board.loses = lambda packet: False
+        board.link.stall = board.link.reply_stall = self.driver.blink = 0.0
+        for lane in self.driver.lanes:
+            lane.lost_reports = 0.0
+        board.link.master(True)
+
+    def _lane(self) -> int:
+        return self.board.random.choice(_LANES)
+
+    # ------------------------------------------------------------------------------------------- completions
+
+    def _answer(self, what: Event, answers: Callable[[int], list[Answer]]) -> None:
+        """A lane's reads are answered like this, each of which is counted."""
+
+        def counted(tag: int) -> list[Answer]:
+            self._events[what] += 1
+            return answers(tag)
+
+        self._answers[self._lane()] = counted
+
+    def _drop(self) -> None:
+        if self.board.random.random() < 0.7:
+            self._answer(Event.DROPPED, lambda tag: [])
+        else:
+            self._answer(Event.TAKEN_BACK, lambda tag: [Answer(taken_back=True)])
+
+    def _delay(self) -> None:
+        delay = self.board.random.choice((85, 100, 300, _RESTS - 10))
+        self._answer(Event.DELAYED, lambda tag: [Answer(delay=delay)])
+
+    def _double(self) -> None:
+        later = self.board.random.choice((11, 40, 90, 300))
+        self._answer(Event.DOUBLED, lambda tag: [Answer(), Answer(delay=later, value=0)])
+
+    def _bad(self, what: Event) -> Answer:
+        return Answer(delay=self.board.random.choice((3, 10, 30)), changes=dict(self.board.random.choice(_BAD[what])))
+
+    def _spoil(self) -> None:
+        what = self.board.random.choice(list(_BAD))
+        self._answer(what, lambda tag: [self._bad(what)])
+
+    def _mix_up_tags(self) -> None:
+        change = self.board.random.choice((1, 2, 3, 8))
+        error = self.board.random.choice((RcError.NONE, RcError.BAD_TAG))
+        self._answer(Event.TAG, lambda tag: [Answer(changes={"tag": tag ^ change, "error": error})])
+
+    def _stop_heartbeat(self) -> None:
+        self._answer(Event.STILL, lambda tag: [Answer(value=5)])
+
+    # ------------------------------------------------------------------------------------------- memory and lanes
+
+    def _loses(self, what: Event, loses: Callable[[Packet], bool]) -> None:
+        def counted(packet: Packet) -> bool:
+            lost = packet.kind is RequestType.MEMORY_WRITE and loses(packet)
+            self._events[what] += lost
+            return lost
+
+        self.board.loses = counted
+
+    def _lose_writes(self) -> None:
+        share = self.board.random.choice((0.2, 0.5, 1.0))
+        self._loses(Event.WRITE_LOST, lambda packet: self.board.random.random() < share)
+
+    def _lose_a_write(self) -> None:
+        what, first, behind = self.board.random.choice(
+            (
+                (Event.RECORD_LOST, LanePort.RECORD, LanePort.TOKEN_RING),
+                (Event.DISPATCH_LOST, LanePort.RING, LanePort.DONE),
+            )
+        )
+        self._loses(what, lambda packet: first <= packet.address % _PORT_BYTES < behind)
+
+    def _lose_memory(self) -> None:
+        self._events[Event.OUT_OF_REACH] += 1
+        self.board.gone.add(self._lane())
+
+    def _kill_lane(self) -> None:
+        lane = self.driver.lanes[self._lane()]
+        self._events[Event.LANE_GONE] += lane.alive
+        lane.die()
+        self.board.clear(lane.number)
+        self.board.gone.add(lane.number)
+
+    def _lose_reports(self) -> None:
+        for lane in self.driver.lanes:
+            lane.lost_reports = 0.5
+
+    def _report_old(self) -> None:
+        """What an earlier lane, or a lane of an earlier device, had still to say."""
+        lane = self.driver.lanes[self._lane()]
+        sequence = (lane.expected - self.board.random.choice((3, 16, 17, 32))) & 0xFFFF_FFFF
+        self._events[Event.OLD_DONE] += 1
+        self.board.done(sequence, lane.number)
+
+    # ------------------------------------------------------------------------------------------- host and link
+
+    def _command(self) -> None:
+        self._events[Event.COMMAND] += 1
+        self.board.write32(self.board.push(self._lane(), Push.COMMAND), PushCommand.POLL)
+
+    def _stop_mastering(self) -> None:
+        self._events[Event.NO_MASTERING] += 1
+        self.board.link.master(False)
+
+    def _stall(self) -> None:
+        self._events[Event.NO_ROOM] += 1
+        self.board.link.stall = self.board.random.choice((0.5, 0.9, 1.0))
+        self.board.link.reply_stall = self.board.random.choice((0.0, 0.5, 0.9))
+
+    def _blink(self) -> None:
+        self.driver.blink = 0.1
+
+    def _stop_driver(self) -> None:
+        self._events[Event.NO_DRIVER] += 1
+        for _ in range(20):
+            for lane in self.driver.lanes:
+                lane.run()
+            self.board.run(40)
+
+    def _into_a_packet(self) -> None:
+        """Let cycles pass until a packet has begun, mostly."""
+        link, random = self.board.link, self.board.random
+        lane = self.driver.lanes[self._lane()]
+        # Long ones of the host's: a completion entry that completes nothing, and a part of a record.
+        link.request(RequestType.MEMORY_WRITE, self.board.entry(0, lane.number), [0] * 16)
+        link.request(RequestType.MEMORY_READ, self.board.poll(lane.number, Poll.RECORD), count=16, tag=_LONG_READ)
+        link.holds = random.random() < 0.3
+        wanted = random.choice(("RQ", "CQ", "CC", "anywhere"))
+        link.stall = link.reply_stall = 0.6
+        for _ in range(400):
+            if link.inside == wanted:
+                break
+            lane.run()
+            self.board.run()
+        link.stall = link.reply_stall = 0.0
+        link.holds = False
+
+    def _cut_link(self) -> None:
+        self._into_a_packet()
+        for _ in range(self.board.random.choice((1, 1, 3))):
+            self.board.link.go_down(self.board.random.choice((1, 20, 200)))
+            self.board.run(self.board.random.choice((0, 25, 230)))
+
+    def _reset_function(self) -> None:
+        """By somebody else: the driver finds a device that is another one."""
+        self._into_a_packet()
+        if self.board.link.up:
+            self.board.link.reset_function(loses=self.board.random.random() < 0.5)

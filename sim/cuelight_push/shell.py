@@ -1,27 +1,23 @@
-"""A scheduler with its push, as it stands between the completer and the hard block."""
+"""A board's top, and what benches look at besides."""
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.back.verilog import convert
+from amaranth.hdl import Cat, Elaboratable, Module, Signal
 
-from cuelight_rtl.bus.arbiter import Arbiter
-from cuelight_rtl.bus.pcie_usp.push import Push
-from cuelight_rtl.bus.pcie_usp.streams import RC, RQ
 from cuelight_rtl.params import Params
-from cuelight_rtl.registers import Bus
-from cuelight_rtl.regmap import CommitKind, PushMode
-from cuelight_rtl.scheduler import Scheduler
+from cuelight_rtl.top.pcie import PcieTop
 
-__all__ = ["TICK_CYCLES", "Shell"]
+__all__ = ["CLOCK_MHZ", "Shell", "verilog"]
 
-TICK_CYCLES = 2
-"""Cycles of a microsecond: time passes quickly here."""
+CLOCK_MHZ = 2
+"""Time passes quickly here: a microsecond has two cycles."""
 
 
-class Shell(wiring.Component):
-    """``host`` is a master of BAR0's first part, ``registers`` one of its last 8 KiB, ``table`` one of BAR2.
+class Shell(Elaboratable):
+    """The whole endpoint with its scheduler, as it stands beside the hard block.
+
+    ``modes`` are the lanes', two bits each, and ``causes``, four each; ``commit_valid`` has a bit for each lane.
 
     Parameters
     ----------
@@ -30,45 +26,34 @@ class Shell(wiring.Component):
     """
 
     def __init__(self, params: Params) -> None:
-        self._params = params
-        lanes = params.lanes
-        super().__init__(
-            {
-                "host": In(Bus()),
-                "registers": In(Bus()),
-                "table": In(Bus()),
-                "rq": Out(RQ),
-                "rc": In(RC),
-                "mastering": In(1),
-                "max_payload": In(2),
-                "msix_enable": In(1),
-                "msix_mask": In(1),
-                "modes": Out(PushMode).array(lanes),
-                "valid": Out(lanes),
-                "kind": Out(5).array(lanes),
-                "id": Out(32).array(lanes),
-            }
-        )
+        self._top = PcieTop(params, clock_mhz=CLOCK_MHZ)
+        self.modes = Signal(2 * params.lanes)
+        self.causes = Signal(4 * params.lanes)
+        self.commit_valid = Signal(params.lanes)
+        self.commit_kind = [Signal(5, name=f"commit_kind_{lane}") for lane in range(params.lanes)]
+        self.commit_id = [Signal(32, name=f"commit_id_{lane}") for lane in range(params.lanes)]
+
+    @property
+    def ports(self) -> list[Signal]:
+        """Every port, for conversion to Verilog."""
+        plain = [self.modes, self.causes, self.commit_valid]
+        return [*self._top.ports, *plain, *self.commit_kind, *self.commit_id]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.scheduler = scheduler = Scheduler(self._params)
-        m.submodules.push = push = Push(self._params, tick_cycles=TICK_CYCLES)
-        m.submodules.arbiter = arbiter = Arbiter()
-        connect(m, flipped(self.host), arbiter.masters[0])
-        connect(m, push.bus, arbiter.masters[1])
-        connect(m, arbiter.bus, scheduler.bus)
-        for name in ("registers", "table", "rq", "rc"):
-            connect(m, flipped(getattr(self, name)), getattr(push, name))
-        steps = scheduler.commits[1:-1]
+        m.submodules.top = self._top
+        steps = self._top.scheduler.commits[1:-1]
         m.d.comb += [
-            push.poll_valid.eq(scheduler.poll_valid),
-            push.hit.eq(Cat(step.valid & (step.kind == CommitKind.REOFFERED) for step in steps)),
-            push.irq_reject.eq(scheduler.irq_reject),
-            push.irq_retire.eq(scheduler.irq_retire),
-            *(getattr(push, n).eq(getattr(self, n)) for n in ("mastering", "max_payload", "msix_enable", "msix_mask")),
-            self.valid.eq(Cat(step.valid for step in steps)),
+            self.modes.eq(Cat(mode.mode for mode in self._top.push.modes)),
+            self.causes.eq(Cat(mode.cause for mode in self._top.push.modes)),
+            self.commit_valid.eq(Cat(step.valid for step in steps)),
+            *(kind.eq(step.kind) for kind, step in zip(self.commit_kind, steps, strict=True)),
+            *(each.eq(step.id) for each, step in zip(self.commit_id, steps, strict=True)),
         ]
-        for lane, (step, mode) in enumerate(zip(steps, push.modes, strict=True)):
-            m.d.comb += [self.kind[lane].eq(step.kind), self.id[lane].eq(step.id), self.modes[lane].eq(mode.mode)]
         return m
+
+
+def verilog(shell: Shell) -> str:
+    """A shell as Verilog; its module is `shell`."""
+    text: str = convert(shell, name="shell", ports=shell.ports, emit_src=False, strip_internal_attrs=True)
+    return text

@@ -22,6 +22,6 @@ def test_it_can_be_planted(fault: Fault, tmp_path: Path) -> None:
     plant(fault, tmp_path)
     compile((tmp_path / fault.file).read_text(), fault.file, "exec")
     assert (tmp_path / fault.file).read_text() != (source / fault.file).read_text()
-    assert fault.proofs or fault.benches
+    assert fault.proofs or fault.benches or fault.schedules >= 0
     assert set(fault.proofs) <= {proof.name for proof in PROOFS}
     assert set(fault.benches) <= set(BENCHES)

@@ -65,9 +65,9 @@ class PcieTop(Elaboratable):
     """
 
     def __init__(self, params: Params, *, rtl_hash: int = 0, clock_mhz: int = 250) -> None:
-        self._params = params
         self._clock_mhz = clock_mhz
         self.scheduler = Scheduler(params, rtl_hash=rtl_hash)
+        self.push = Push(params, tick_cycles=clock_mhz)
         self.user_clk = Signal()
         self.user_reset = Signal()
         self.cq = _Stream("m_axis_cq", CqUser)
@@ -102,7 +102,7 @@ class PcieTop(Elaboratable):
         m.submodules.split = split = Split(_WINDOWS)
         m.submodules.arbiter = arbiter = Arbiter()
         m.submodules.counts = counts = Counts()
-        m.submodules.push = push = Push(self._params, tick_cycles=self._clock_mhz)
+        m.submodules.push = push = self.push
         halt = Signal()
         m.d.comb += [completer.halt.eq(halt), push.halt.eq(halt)]
         self._connect_resets(m, idle=completer.idle & push.idle, halt=halt)
@@ -124,11 +124,11 @@ class PcieTop(Elaboratable):
             ),
         ]
         m.d.sync += scheduler.time_ns.eq(scheduler.time_ns + 1000 // self._clock_mhz)
-        self._connect_push(m, push)
+        self._connect_push(m)
         return m
 
-    def _connect_push(self, m: Module, push: Push) -> None:
-        scheduler = self.scheduler
+    def _connect_push(self, m: Module) -> None:
+        scheduler, push = self.scheduler, self.push
         self.rq.connect(m, push.rq, outgoing=True)
         self.rc.connect(m, push.rc, outgoing=False)
         steps = scheduler.commits[1:-1]
