@@ -164,9 +164,10 @@ class Board:
         """All ones if the link is down, or goes down before the answer is there."""
         self._tag = tag = (self._tag + 1) % _TAGS
         self.link.request(RequestType.MEMORY_READ, offset & ~7, count=2, tag=tag, bar=bar)
+        before = self.link.downs
         if self.link.up:
-            self.until(lambda: tag in self.link.received or not self.link.up)
-        if not self.link.up:
+            self.until(lambda: tag in self.link.received or self.link.downs > before)
+        if tag not in self.link.received:
             self.run(20)
             return ALL_ONES
         _, words = self.link.received.pop(tag)

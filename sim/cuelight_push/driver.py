@@ -60,8 +60,7 @@ class Driver:
     def turn(self, lane: Lane) -> None:
         """Look after a lane and after the journal."""
         try:
-            if self._read(_NONCE) != self._nonce:
-                raise DeviceLost
+            self._confirm()
             self._serve(lane)
             if self.board.random.random() < 0.5:
                 self._retire()
@@ -88,6 +87,11 @@ class Driver:
                     self._events[Event.ALL_ONES] += 1
                     raise DeviceLost
             self._events[Event.BLINK] += 1
+
+    def _confirm(self) -> None:
+        """It may have been away in between, and be another one."""
+        if self._read(_NONCE) != self._nonce:
+            raise DeviceLost
 
     def _look(self, offset: int) -> int:
         value = self.board.read64(offset)
@@ -166,10 +170,12 @@ class Driver:
             if not self.journal.known(number):
                 break
             self._retire()
-        else:
-            raise AssertionError("a group that is reset does not lose its requests")
+        self._confirm()
+        assert not self.journal.known(number), "a group that is reset does not lose its requests"
+        sequence = self._read32(_lane(lane, regmap.Lane.SEQUENCE))
+        self._confirm()
         board.clear(number)
-        lane.begin(self._read32(_lane(lane, regmap.Lane.SEQUENCE)))
+        lane.begin(sequence)
 
     # ------------------------------------------------------------------------------------------- requests
 

@@ -78,6 +78,7 @@ class Faults:
         board.gone = {lane.number for lane in self.driver.lanes if not lane.alive}
         board.loses = lambda packet: False
         board.link.stall = board.link.reply_stall = self.driver.blink = 0.0
+        board.link.cut = None
         for lane in self.driver.lanes:
             lane.lost_reports = 0.0
         board.link.master(True)
@@ -214,6 +215,13 @@ class Faults:
         link.holds = False
 
     def _cut_link(self) -> None:
+        if self.board.random.random() < 0.5:
+            # In whatever the driver does then.
+            self.board.link.cut = (
+                self.board.cycle + self.board.random.randrange(400),
+                self.board.random.choice((1, 200)),
+            )
+            return
         self._into_a_packet()
         for _ in range(self.board.random.choice((1, 1, 3))):
             self.board.link.go_down(self.board.random.choice((1, 20, 200)))

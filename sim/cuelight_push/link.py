@@ -154,6 +154,10 @@ class Link:
         self.holds = False
         """Whether packets of RQ stay in the hard block."""
         self.up = True
+        self.downs = 0
+        """How often the link went down."""
+        self.cut: tuple[int, int] | None = None
+        """Cycle in which the link will go down, whatever goes on then, and for how many cycles."""
         self.commits: list[Commit] = []
         self.tally = Tally()
         self._random, self._deliver = random, deliver
@@ -207,6 +211,8 @@ class Link:
 
     def _advance(self, end: int) -> None:
         """Some cycles, up to the first one in which something goes on."""
+        if self.up and self.cut and self.cycle >= self.cut[0]:
+            self.go_down(self.cut[1])
         if not self.up:
             self._hold_reset(min(end, self._up_at) - self.cycle)
             self.up = self.cycle >= self._up_at
@@ -223,6 +229,8 @@ class Link:
         """The next cycle in which something is to be put in."""
         if self._requests or self._departed:
             return self.cycle
+        if self.cut:
+            end = min(end, self.cut[0])
         for answer in self._answers:
             end = min(end, answer.due)
         if self._requested and not self.holds:
@@ -439,6 +447,8 @@ class Link:
         self._count_lost(Event.DOWN_LOST)
         self.up = False
         self._clear()
+        self.downs += 1
+        self.cut = None
         self._up_at = self.cycle + cycles
 
     def _hold_reset(self, cycles: int) -> None:
@@ -472,7 +482,10 @@ class Link:
             self._count_lost(Event.RESET_LOST)
             self._requested.clear()
             self._completed.clear()
-        self.until(lambda: bool(self.native.get("cfg_flr_done")))
+        before = self.downs
+        self.until(lambda: bool(self.native.get("cfg_flr_done")) or self.downs > before)
+        if self.downs > before:
+            return
         assert not self.inside, "a packet was broken off"
         self._answers = []
         self.native.set("cfg_flr_in_process", 0)
