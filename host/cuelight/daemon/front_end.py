@@ -19,14 +19,15 @@ from cuelight.daemon.connection import Connection
 from cuelight.daemon.crowd import Crowd
 from cuelight.daemon.service import Service
 
-__all__ = ["LAST_WORDS_S", "FrontEnd", "settle_down"]
+__all__ = ["LAST_WORDS_S", "TIDY_S", "FrontEnd", "settle_down"]
 
 LAST_WORDS_S = 5
 """How long connections may take to end after the time that answers have."""
+TIDY_S = 10
+"""How often garbage is collected, if nobody waits for anything."""
 _SWITCH_S = 0.0005
-# Of the collector: the oldest generation, which takes longest, all but waits for `_tidy`.
+# Of the collector: the oldest generation, which takes longest, all but waits for that.
 _GENERATIONS = (500, 2, 5000)
-_TIDY_S = 10
 
 
 class FrontEnd:
@@ -62,7 +63,7 @@ class FrontEnd:
                 proxy_headers=False,
                 # The service ends by itself what is under way for too long; this is for what does not end then.
                 callback_notify=self._tidy,
-                timeout_notify=_TIDY_S,
+                timeout_notify=TIDY_S,
                 timeout_graceful_shutdown=int(service.settings.server.drain_s) + LAST_WORDS_S,
             ),
             started,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import mmap
 import os
@@ -18,7 +19,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from cuelight.daemon.core import DeviceCore
 from cuelight.daemon.crowd import Crowd, table_bytes
-from cuelight.daemon.front_end import LAST_WORDS_S, settle_down
+from cuelight.daemon.front_end import LAST_WORDS_S, TIDY_S, settle_down
 from cuelight.daemon.front_link import FrontLink
 from cuelight.daemon.settings import Settings
 from cuelight.errors import CuelightError
@@ -86,8 +87,12 @@ class FrontEnds:
         """
         self._loop = asyncio.get_running_loop()
         settle_down()
-        with self._counting() as folder:
+        with contextlib.ExitStack() as undo:
+            undo.callback(os.close, self._table_fd)
+            undo.callback(self._table.close)
+            folder = undo.enter_context(self._counting())
             async with asyncio.TaskGroup() as group:
+                group.create_task(self._tidy())
                 for place in range(self._places):
                     group.create_task(self._keep(place, folder))
         if self._failure:
@@ -118,6 +123,18 @@ class FrontEnds:
             MultiProcessCollector(self._core.registry, folder)  # type: ignore[no-untyped-call]
             yield folder
 
+    async def _rest(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+
+    async def _tidy(self) -> None:
+        """Collect garbage while nobody waits for anything."""
+        while not self._stopping.is_set():
+            await self._rest(TIDY_S)
+            if not any(link.orders for link in self.links.values()):
+                gc.collect()
+
     async def _keep(self, place: int, folder: str) -> None:
         fruitless = 0
         while not self._stopping.is_set():
@@ -133,9 +150,7 @@ class FrontEnds:
                 )
                 self.stop()
             elif fruitless:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(min(_REST_S * 2 ** (fruitless - 1), _LONGEST_REST_S)):
-                        await self._stopping.wait()
+                await self._rest(min(_REST_S * 2 ** (fruitless - 1), _LONGEST_REST_S))
 
     async def _run(self, place: int, folder: str) -> tuple[bool, int]:
         """Start a process, and return when it is gone and all that it had is given back.

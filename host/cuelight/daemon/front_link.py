@@ -119,8 +119,7 @@ class FrontLink:
             case Leave(number, answer):
                 if work := self._works.get(number):
                     work.leave(answer)
-                    if not work.open:
-                        del self._works[number]
+                    self._tidy(number, work)
             case Cancel(number):
                 self._compiling.discard(number)
                 if cancelled := self._works.pop(number, None):
@@ -182,10 +181,15 @@ class FrontLink:
                     if len(news.tokens) == _TOKENS:
                         # There may be more.
                         self._noted[number] = None
-                if not work.open:
-                    del self._works[number]
+                self._tidy(number, work)
             if items:
                 self._channel.send(Tell(items))
+
+    def _tidy(self, number: int, work: DeviceWork) -> None:
+        if not work.open:
+            # All is told; it lets go of its requests, which would refer to it.
+            work.cancel()
+            del self._works[number]
 
     async def _tell_health(self, number: int) -> None:
         self._channel.send(HealthReply(number, await self._core.health()))
