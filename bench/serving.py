@@ -133,28 +133,31 @@ class Told:
 
     def processor_times(self) -> dict[str, float]:
         """Seconds of processor time that each kind of process has had."""
-        front = self._daemon.front
-        links = tuple(front.links.values()) if isinstance(front, FrontEnds) else ()
         return {
             "core": _processor_s([os.getpid()]),
-            "front ends": _processor_s([link.pid for link in links]),
+            "front ends": _processor_s(self._front_end_pids()),
             "lane": _processor_s(self.lane_pids()),
         }
 
     def holdings(self) -> dict[str, float]:
-        """What requests hold, and what the process has."""
+        """What requests hold, and what the process has, together with those of front ends."""
         device = self._llm.device
         status = device.status()
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        processes = [Path(f"/proc/{pid}") for pid in (os.getpid(), *self._front_end_pids())]
+        pages = sum(int((process / "statm").read_text().split()[1]) for process in processes)
         return {
             "requests": len(device.requests),
             "slots": status.active,
             "seats": sum(group.seated for group in status.groups),
             "KV blocks": sum(group.kv_blocks - group.kv_free for group in status.groups),
-            "file descriptors": len(os.listdir("/proc/self/fd")),
-            "threads": len(os.listdir("/proc/self/task")),
+            "file descriptors": sum(len(os.listdir(process / "fd")) for process in processes),
+            "threads": sum(len(os.listdir(process / "task")) for process in processes),
             "MiB": pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20),
         }
+
+    def _front_end_pids(self) -> list[int]:
+        front = self._daemon.front
+        return [link.pid for link in tuple(front.links.values())] if isinstance(front, FrontEnds) else []
 
     def _time_collection(self, phase: str, _: object) -> None:
         if phase == "start":

@@ -191,8 +191,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--kills", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--front-ends", type=int, default=0, help="processes that speak HTTP; 0: the daemon itself")
     options = parser.parse_args()
-    with Serving("cpu") as serving, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with (
+        Serving("cpu", front_ends=options.front_ends) as serving,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
         soak = Soak(
             serving.host,
             serving.port,
