@@ -42,17 +42,17 @@ def falls() -> Spec:
         spec.past(falling & ~room.busy & ~room.reoffer),
         when=in_poll & before[PushMode.FALLING],
     )
-    falls_for = Signal(32)
-    with m.If(~falling):
-        m.d.sync += falls_for.eq(0)
+    leaves_for = Signal(32)
+    with m.If(~falling | room.busy):
+        m.d.sync += leaves_for.eq(0)
     with m.Elif(room.tick):
-        m.d.sync += falls_for.eq(falls_for + 1)
+        m.d.sync += leaves_for.eq(leaves_for + 1)
     spec.claim(
-        "Then the hard block has sent what it had, or REST is over.",
-        spec.past(~room.leaving | (falls_for >= settings.rest)),
+        "Then the hard block has sent what it took, or has had it for REST.",
+        spec.past(~room.leaving | (leaves_for >= settings.rest)),
         when=in_poll & before[PushMode.FALLING],
     )
-    spec.lemma("The timer counts since the fall.", spec.inside("timer") == falls_for, when=falling)
+    spec.lemma("The timer counts since RQ took the last packet.", spec.inside("timer") == leaves_for, when=falling)
     spec.claim(
         "From POLL it goes to PROBING, from there to PUSH, from both to FALLING, and from that to POLL.",
         (in_poll & before[PushMode.POLL])

@@ -784,6 +784,14 @@ FAULTS = [
         schedules=0,
     ),
     Fault(
+        "The hard block is given up although RQ has only just taken the last packet.",
+        "bus/pcie_usp/mode.py",
+        "with m.If(falling & self.busy):",
+        "with m.If(0):",
+        proofs=("mode",),
+        schedules=0,
+    ),
+    Fault(
         "A tag is used again at once after a read that did not end well.",
         "bus/pcie_usp/mode.py",
         "self._rest(m, spoils=self.falls & self.reading & ~good, which=which)",
@@ -819,7 +827,7 @@ FAULTS = [
         "bus/pcie_usp/courier.py",
         "with m.If(bus.answer[:32] == head.sequence):",
         "with m.If(1):",
-        schedules=400,
+        schedules=0,
     ),
     Fault(
         "A lane that returns to PUSH has its record left out.",
@@ -844,10 +852,10 @@ FAULTS = [
         schedules=0,
     ),
     Fault(
-        "A record is cut wherever the largest payload ends.",
+        "Records are cut as if every link took 512 bytes.",
         "bus/pcie_usp/requester.py",
-        "fits.eq(most - (unit & (most - 1)))",
-        "fits.eq(most)",
+        "most.eq(_MPS_UNITS << Mux(self.max_payload[1], 2, self.max_payload[0]))",
+        "most.eq(_MPS_UNITS << 2)",
         proofs=("requester",),
     ),
     Fault(

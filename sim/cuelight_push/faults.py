@@ -19,7 +19,9 @@ _PORT_BYTES = 0x1_0000
 _LONG_READ = 255
 """Tag of a read that nobody waits for."""
 _RESTS = 400
-"""Cycles that a tag rests; nothing comes later than that (docs/push.md)."""
+"""Cycles of REST; nothing comes later than that (docs/push.md)."""
+_HOLDS = 200
+"""Cycles at most that a packet is kept in the hard block: fewer than REST has."""
 _BAD: dict[Event, tuple[dict[str, int], ...]] = {
     Event.UNSUPPORTED: (
         {"error": RcError.BAD_STATUS, "status": CompletionStatus.UNSUPPORTED_REQUEST, "count": 0},
@@ -206,9 +208,8 @@ class Faults:
         link.holds = random.random() < 0.3
         wanted = random.choice(("RQ", "CQ", "CC", "anywhere"))
         link.stall = link.reply_stall = 0.6
-        for _ in range(400):
-            if link.inside == wanted:
-                break
+        end = link.cycle + _HOLDS
+        while link.cycle < end and link.inside != wanted:
             lane.run()
             self.board.run()
         link.stall = link.reply_stall = 0.0

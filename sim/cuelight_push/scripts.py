@@ -261,6 +261,24 @@ def a_hard_block_that_tells_nothing_is_not_waited_for_longer_than_rest(board: Bo
 
 
 @script
+def the_hard_block_has_rest_from_when_it_takes_the_last_packet(board: Board) -> None:
+    board.start()
+    board.write32(board.push(0, Push.REST), 30)
+    board.write32(board.push(0, Push.PERIOD), 10_000)
+    board.run(60)
+    board.link.stall, board.link.holds = 1, True
+    board.admit(rows=3)
+    board.until(lambda: bool(board.link.native.get("s_axis_rq_tvalid")))
+    board.write32(board.push(0, Push.COMMAND), PushCommand.POLL)
+    board.run(200)
+    assert board.mode(0) is PushMode.FALLING
+    board.link.stall = 0
+    board.run(40)
+    assert board.mode(0) is PushMode.FALLING
+    board.reach(0, PushMode.POLL)
+
+
+@script
 def a_lane_is_probed_until_the_host_hands_it_over(board: Board) -> None:
     board.probe(0, generation=1)
     board.write32(board.push(0, Push.COMMAND), PushCommand.PUSH)
@@ -276,6 +294,26 @@ def a_lane_is_probed_until_the_host_hands_it_over(board: Board) -> None:
     assert board.count(Push.RETURNS) == 1
     board.write32(board.push(0, Push.COMMAND), PushCommand.PUSH)
     assert board.count(Push.REFUSED) == 2
+
+
+@script
+def a_record_whose_dispatch_ends_while_it_is_read_is_not_pushed(board: Board) -> None:
+    """The last dispatch of a pass, which the lane has from the host, ends some cycles after the lane came to PUSH."""
+    for cycles in range(60):
+        it = Board(board.random)
+        it.probe(0, generation=1)
+        it.until(lambda it=it: not it.status().needed)  # type: ignore[misc]
+        it.admit(rows=3)
+        for sequence in (1, 2, 3):
+            it.until(lambda it=it, sequence=sequence: poll(it).sequence == sequence)  # type: ignore[misc]
+            it.write32(it.poll(0, regmap.Poll.POP), sequence)
+            it.done(sequence)
+        it.until(lambda it=it: poll(it).sequence == 4)  # type: ignore[misc]
+        it.write32(it.push(0, Push.COMMAND), PushCommand.PUSH)
+        it.run(cycles)
+        it.done(4)
+        head = it.arrives(5)
+        assert it.record(head.buffer)[1] >> 48 == 5
 
 
 @script

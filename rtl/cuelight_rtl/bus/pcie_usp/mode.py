@@ -162,6 +162,8 @@ class LaneMode(wiring.Component):
         with m.Elif(self.probe & self.ready):
             m.d.sync += [mode.eq(PushMode.PROBING), self.needed.eq(settings.beats)]
             m.d.sync += [known.eq(0), timer.eq(settings.period)]
+        with m.If(falling & self.busy):
+            m.d.sync += timer.eq(0)
         with m.If(self.reoffered):
             m.d.sync += self.reoffer.eq(0)
 
