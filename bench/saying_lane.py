@@ -12,7 +12,7 @@ from pathlib import Path
 from cuelight.engine.tokenizer import Tokenizer
 from cuelight.lanes.port import LanePort
 from cuelight.lanes.process import LaneProcess
-from cuelight.lanes.types import PassRecord, TokenStatus
+from cuelight.lanes.types import LaneToken, PassRecord, TokenStatus
 
 __all__ = ["STAGES", "SayingLane", "saying"]
 
@@ -66,16 +66,17 @@ class _Lane:
             port.complete(dispatch.sequence, finished)
 
     def _sample(self, record: PassRecord) -> list[int]:
-        finished = []
+        tokens, finished = [], []
         for number in (*record.decode, *[entry.seat for entry in record.entries if entry.last]):
             seat = self._seats[number]
             token = self._words[(seat.next - seat.begin) % len(self._words)]
             over = seat.next + 1 == seat.end
             status = TokenStatus.LENGTH if over else TokenStatus.MORE
-            self._port.post_token(seat.request_id, seat.next, token, -0.25, status)
+            tokens.append(LaneToken(seat.request_id, seat.next, token, -0.25, status))
             seat.next += 1
             if over:
                 finished.append(number)
+        self._port.post_tokens(tokens)
         return finished
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import time
 
 import numpy as np
@@ -11,7 +10,6 @@ import numpy as np
 from cuelight.blocks import Lease
 from cuelight.commands import CANCEL, Commands
 from cuelight.errors import CommandRefused, CuelightError, DeviceLost
-from cuelight.lanes.types import SlotRecord
 from cuelight.manual import ManualRequest
 from cuelight.regmap import PageSchedAttr, RejectReason
 from cuelight.request import Request
@@ -53,28 +51,27 @@ class Admission:
             The device is gone, and the journal does not know the request.
         """
         deadline = time.monotonic() + timeout_s
-        record = request.record
+        tokens = request.sequence
         while True:
             # The last row is always run: its output is the next token.
             left_s = max(0.0, deadline - time.monotonic())
-            lease = self._room.take(
-                request.group, request.tier, request.kv_blocks, left_s, record.prompt[:-1], again=again
-            )
+            lease = self._room.take(request.group, request.tier, request.kv_blocks, left_s, tokens[:-1], again=again)
             try:
-                self._admit(request, record, lease, again)
+                self._admit(request, len(tokens), lease, again)
                 return
             except _Outdated:
                 self._room.give(request.group, lease)
 
-    def _admit(self, request: Request, record: SlotRecord, lease: Lease, again: bool) -> None:
-        start = lease.hits * self._room.block_positions(request.group)
+    def _admit(self, request: Request, tokens: int, lease: Lease, again: bool) -> None:
+        positions = self._room.block_positions(request.group)
+        start = lease.hits * positions
         attributes = PageSchedAttr(
             automatic=1,
             stepped=request.stepped,
             tier=request.tier,
             group=request.group,
             kv_blocks=request.kv_blocks,
-            rows=len(record.prompt) - start,
+            rows=tokens - start,
             start=start,
         )
         begun = False
@@ -89,13 +86,11 @@ class Admission:
                 raise _Outdated
             if not again and not self._room.keeps_floor(request.group, request.tier):
                 raise _Outdated
-            table = np.array(lease.table, np.int32)
+            slot = request_id & 0xFFFF
             if request.mask is not None:
-                self._segment.write_mask(request_id & 0xFFFF, len(record.prompt), request.mask)
-            self._segment.write_slot_record(
-                request_id & 0xFFFF, dataclasses.replace(record, request_id=request_id, block_table=table)
-            )
-            request.begin(request_id, lease, start)
+                self._segment.write_mask(slot, tokens, request.mask)
+            self._segment.write_slot_record(slot, request.record(request_id, np.array(lease.table, np.int32)))
+            request.begin(request_id, lease, positions)
             begun = True
             self._results.expect(request)
 

@@ -11,6 +11,7 @@ from cuelight.errors import InvalidArgument, PromptTooLong
 
 __all__ = ["check_lengths", "check_mask", "check_prompt", "check_range", "check_sampling"]
 
+_MOST_TOKEN = int(np.iinfo(np.int32).max)
 _MOST_TEMPERATURE = float(np.finfo(np.float32).max)
 
 
@@ -23,9 +24,10 @@ def check_prompt(prompt: Sequence[int]) -> NDArray[np.int32]:
         There is none, or one can't be a token id.
     """
     tokens = np.asarray(prompt)
-    if tokens.ndim != 1 or not len(tokens) or not np.issubdtype(tokens.dtype, np.integer):
+    if tokens.ndim != 1 or not len(tokens) or tokens.dtype.kind not in "iu":
         raise InvalidArgument("A prompt is a sequence of token ids, one at least; give it some text.")
-    if tokens.min() < 0 or tokens.max() > np.iinfo(np.int32).max:
+    # All bits that any of them has: the sign of the negative ones too.
+    if not 0 <= int(np.bitwise_or.reduce(tokens)) <= _MOST_TOKEN:
         raise InvalidArgument("A prompt's token ids are 0 to 2,147,483,647; encode it with the model's tokenizer.")
     return tokens.astype(np.int32)
 

@@ -98,6 +98,8 @@ class Filters:
         InvalidArgument
             There is no such setting.
         """
+        if not settings:
+            return self
         if unknown := settings.keys() - {field.name for field in dataclasses.fields(self)}:
             raise InvalidArgument(f"There is no sampling setting {min(unknown)!r}; see cuelight.Filters for all.")
         changes: dict[str, object] = dict(settings)

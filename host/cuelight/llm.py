@@ -365,8 +365,11 @@ class LLM(Language):
                 self._guides.follow(request, grammar.guide())
 
     def _emptiest_group(self) -> int:
+        groups = self._crew.groups or (0,)
+        if len(groups) == 1:
+            return groups[0]
         live = [request.group for request in self.device.requests]
-        return min(self._crew.groups or (0,), key=live.count)
+        return min(groups, key=live.count)
 
 
 def _check_steps(stepped: bool, grammar: Grammar | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import threading
 import time
@@ -87,6 +86,8 @@ class Request:
         Tokens that its next one is chosen among, token t as bit t mod 32 of word t / 32; None: it has no masks.
     start : int
         Positions that were found in the prefix cache, so that they need no prefill.
+    whole_at : int
+        Position whose token tells that another KV block is written to its end.
     submitted_ns : int
         When `submit` was called, `time.monotonic_ns`.
     """
@@ -114,11 +115,14 @@ class Request:
         self.mask = mask
         self.lease: Lease | None = None
         self.start = 0
+        self.whole_at = 0
         self.submitted_ns = time.monotonic_ns()
         self._record = record
         self._cancel = cancel
         self._tell = tell
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._ended = threading.Condition(self._lock)
         self._listeners: tuple[Callable[[], object], ...] = ()
         self._tokens: list[Token] = []
         self._cancelled = False
@@ -164,19 +168,28 @@ class Request:
         """Tokens that have come so far."""
         return tuple(self._tokens)
 
-    @property
-    def record(self) -> SlotRecord:
-        """What its lane must know to go on from here, but for the id and the block table."""
-        return dataclasses.replace(
-            self._record,
-            prompt=self.sequence,
-            limit=self.max_new_tokens - len(self._tokens),
-            produced=len(self._tokens),
+    def record(self, request_id: int, block_table: NDArray[np.int32]) -> SlotRecord:
+        """What its lane must know to go on from here."""
+        asked, produced = self._record, len(self._tokens)
+        return SlotRecord(
+            request_id,
+            self.sequence,
+            asked.limit - produced,
+            block_table,
+            asked.temperature,
+            asked.seed,
+            asked.ignore_eos,
+            asked.filters,
+            asked.top_logprobs,
+            produced,
+            asked.masked,
         )
 
     @property
     def sequence(self) -> NDArray[np.int32]:
         """Token ids of the prompt and of what has come so far, shape (tokens,)."""
+        if not self._tokens:
+            return self._record.prompt
         return np.concatenate([self._record.prompt, np.array([token.token for token in self._tokens], np.int32)])
 
     @property
@@ -300,12 +313,12 @@ class Request:
         return self.tokens()
 
     def listen(self, listener: Callable[[], object]) -> None:
-        """Have `listener` called now, and after each token and at the end, by whichever thread brings it.
+        """Have `listener` called now, and after tokens and at the end, by whichever thread brings them.
 
         For callers that serve many requests without a thread for each. It must return at once and raise nothing: the
         driver's own thread waits for it.
         """
-        with self._changed:
+        with self._lock:
             if not self.done:
                 self._listeners += (listener,)
             listener()
@@ -322,8 +335,8 @@ class Request:
         Timeout
             It is not over after `timeout_s` seconds.
         """
-        with self._changed:
-            if not self._changed.wait_for(lambda: self.done, timeout_s):
+        with self._lock:
+            if not self._ended.wait_for(lambda: self.done, timeout_s):
                 raise Timeout(f"Request {self.id:#010x} is not over after {timeout_s:g} s; wait longer or cancel it.")
 
     def result(self, timeout_s: float = DEFAULT_TIMEOUT_S) -> list[Token]:
@@ -348,7 +361,7 @@ class Request:
         return list(self._tokens)
 
     def _next(self, seen: int, timeout_s: float) -> list[Token]:
-        with self._changed:
+        with self._lock:
             if not self._changed.wait_for(lambda: self.done or len(self._tokens) > seen, timeout_s):
                 raise Timeout(
                     f"Request {self.id:#010x} gave no token within {timeout_s:g} s; wait longer or cancel it."
@@ -359,7 +372,7 @@ class Request:
             return fresh
 
     def _count(self, credits: int, mask: NDArray[np.uint32] | None = None) -> bool:
-        with self._changed:
+        with self._lock:
             if self.done:
                 return False
             if mask is not None and self.mask is not None:
@@ -374,17 +387,18 @@ class Request:
 
     def take_news(self) -> int:
         """What its device must hear to be in step with it: so many credits, or, if negative, to park it."""
-        with self._changed:
+        with self._lock:
             # The device need not know of a credit that only keeps the host from parking it.
             wanted = self._credits if self.stepped else min(0, self._credits)
             news, self._heard = wanted - self._heard, wanted
             repeat, self._goes_on = self._goes_on and wanted < 0, False
             return news or -int(repeat)
 
-    def begin(self, request_id: int, lease: Lease, start: int) -> None:
-        """Note what it is admitted with."""
-        with self._changed:
-            self.id, self.lease, self.start = request_id, lease, start
+    def begin(self, request_id: int, lease: Lease, block_positions: int) -> None:
+        """Note what it is admitted with, and how many positions a KV block has."""
+        with self._lock:
+            self.id, self.lease, self.start = request_id, lease, lease.hits * block_positions
+            self.whole_at = self.start + block_positions
             self._heard, self._goes_on = 0, False
 
     def propose(self, position: int, token: int, logprob: float) -> None:
@@ -395,8 +409,8 @@ class Request:
         if position == self.prompt_tokens + len(self._tokens):
             self._alternatives[token] = logprob
 
-    def deliver(self, position: int, token: int, logprob: float, finish: Finish | None) -> bool:
-        """Add a token that came from the lane; a repeated one is dropped.
+    def deliver(self, position: int, token: int, logprob: float, finish: Finish | None, time_ns: int) -> bool:
+        """Add a token that came from the lane; a repeated one is dropped. Nobody hears of it before `announce`.
 
         Returns
         -------
@@ -408,8 +422,9 @@ class Request:
         LaneError
             The lane left out a position.
         """
-        with self._changed:
-            expected = self.next_position
+        with self._lock:
+            tokens = self._tokens
+            expected = self.prompt_tokens + len(tokens)
             if not self.prompt_tokens <= position <= expected:
                 raise LaneError(
                     f"Lane {self.group} sent position {position} of request {self.id:#010x} where {expected} was due; "
@@ -417,24 +432,31 @@ class Request:
                 )
             if position < expected or self.done:
                 return False
-            alternatives = tuple(self._alternatives.items())
-            self._alternatives.clear()
-            self._tokens.append(Token(position, token, logprob, finish, time.monotonic_ns(), alternatives))
+            alternatives: tuple[tuple[int, float], ...] = ()
+            if self._alternatives:
+                alternatives = tuple(self._alternatives.items())
+                self._alternatives.clear()
+            tokens.append(Token(position, token, logprob, finish, time_ns, alternatives))
             if self.stepped:
                 self._credits, self._heard = max(-1, self._credits - 1), max(-1, self._heard - 1)
+                return False
             # It may have been credited and parked again within one pass, for which the device remembered the credit.
-            self._goes_on = self.parked and not self.stepped
-            self._tell_all()
+            self._goes_on = self._credits < 0
             return self._goes_on
+
+    def announce(self) -> None:
+        """Wake who waits for its tokens, and tell listeners: after `deliver`, once for all tokens that came at once."""
+        with self._lock:
+            self._tell_all()
 
     def blame(self, error: CuelightError) -> None:
         """Note why the request will not finish by itself; it fails with this when the device retires it."""
-        with self._changed:
+        with self._lock:
             self._failure = self._failure or error
 
     def retire(self, cancelled: bool) -> None:
         """End it as the device said: finished or cancelled."""
-        with self._changed:
+        with self._lock:
             if self.done:
                 return
             last = self._tokens[-1].finish if self._tokens else None
@@ -448,7 +470,7 @@ class Request:
 
     def ends_when_lost(self) -> bool:
         """Its lane or device is gone: end it if nothing is left to do, and say whether it is over."""
-        with self._changed:
+        with self._lock:
             if self._failure:
                 self.fail(self._failure)
             elif (complete := bool(self._tokens and self._tokens[-1].finish)) or self._cancelled:
@@ -457,7 +479,7 @@ class Request:
 
     def lose(self) -> int:
         """Note that its lane or device is gone; return how often that has happened without a token in between."""
-        with self._changed:
+        with self._lock:
             self._losses = 1 if self.progressed else self._losses + 1
             self._kept = len(self._tokens)
             self._changed.notify_all()
@@ -469,7 +491,7 @@ class Request:
 
     def wait_progress(self, timeout_s: float) -> bool:
         """Wait until it has a token more than when it was lost, parks, is over or is lost again; False if in vain."""
-        with self._changed:
+        with self._lock:
             kept, losses = self._kept, self._losses
             return self._changed.wait_for(
                 lambda: self.done or self.parked or len(self._tokens) > kept or self._losses != losses, timeout_s
@@ -477,7 +499,7 @@ class Request:
 
     def fail(self, error: CuelightError) -> None:
         """End it with an error, unless it is over or a cause was noted before."""
-        with self._changed:
+        with self._lock:
             if not self.done:
                 self._error = self._failure or error
                 self._tell_all()
@@ -487,5 +509,6 @@ class Request:
         for listener in self._listeners:
             listener()
         if self.done:
+            self._ended.notify_all()
             # Who listens has this request, as a rule: a ring that only the collector would find.
             self._listeners = ()

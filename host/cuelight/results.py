@@ -21,10 +21,12 @@ _MASK = 0xFFFF_FFFF
 _CHECK_S = 1.0
 _SETTLE_S = 1.0
 _PATIENCE_S = 2.0
+# Plain numbers, which are compared with those of every token.
+_ALTERNATIVE = int(TokenStatus.ALTERNATIVE)
 _FINISH: dict[int, Finish | None] = {
-    TokenStatus.MORE: None,
-    TokenStatus.END_OF_TEXT: Finish.END_OF_TEXT,
-    TokenStatus.LENGTH: Finish.LENGTH,
+    int(TokenStatus.MORE): None,
+    int(TokenStatus.END_OF_TEXT): Finish.END_OF_TEXT,
+    int(TokenStatus.LENGTH): Finish.LENGTH,
 }
 
 
@@ -164,26 +166,34 @@ class Results:
             raise
 
     def _deliver_tokens(self) -> None:
-        for lane in range(self._transport.segment.shape.lanes):
-            for token in self._transport.segment.take_tokens(lane):
-                self._deliver(lane, token)
+        came: dict[Request, None] = {}
+        try:
+            for lane in range(self._transport.segment.shape.lanes):
+                tokens = self._transport.segment.take_tokens(lane)
+                time_ns = time.monotonic_ns()
+                for token in tokens:
+                    # A lane may still post for a request that its group's reset has ended.
+                    if (request := self._live.get(token.request_id)) is not None:
+                        came[request] = None
+                        self._deliver(lane, request, token, time_ns)
+        finally:
+            for request in came:
+                request.announce()
 
-    def _deliver(self, lane: int, token: LaneToken) -> None:
-        # A lane may still post for a request that its group's reset has ended.
-        request = self._live.get(token.request_id)
-        if request is None:
-            return
-        if token.finish == TokenStatus.ALTERNATIVE:
-            request.propose(token.position, token.token, token.logprob)
+    def _deliver(self, lane: int, request: Request, token: LaneToken, time_ns: int) -> None:
+        _, position, number, logprob, status = token
+        if status == _ALTERNATIVE:
+            request.propose(position, number, logprob)
             return
         try:
-            if token.finish not in _FINISH:
+            if status not in _FINISH:
                 raise LaneError(
                     f"Lane {lane} gave up on request {request.id:#010x} ({_describe_fault(token)}); "
                     "correct the request or restart the lane."
                 )
-            self._publish(request, token.position)
-            if request.deliver(token.position, token.token, token.logprob, _FINISH[token.finish]):
+            if position >= request.whole_at and position == request.next_position:
+                self._publish(request, position)
+            if request.deliver(position, number, logprob, _FINISH[status], time_ns):
                 self.tell(request)
             self._journal.delivered[request.group] += 1
         except LaneError as error:
@@ -192,10 +202,10 @@ class Results:
 
     def _publish(self, request: Request, position: int) -> None:
         # The token at `position` comes from rows that have written everything before it.
-        lease = request.lease
-        positions = self._room.block_positions(request.group)
-        if lease and position == request.next_position and position // positions > len(lease.digests):
-            self._room.publish(request.group, lease, request.sequence)
+        if request.lease:
+            positions = self._room.block_positions(request.group)
+            self._room.publish(request.group, request.lease, request.sequence)
+            request.whole_at = (position // positions + 1) * positions
 
     def _retire(self) -> None:
         deadline = time.monotonic() + _SETTLE_S

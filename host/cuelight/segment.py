@@ -130,9 +130,12 @@ class Segment:
         self.shape = shape
         self._owner = owner
         self._descriptor = descriptor
-        self._words: NDArray[np.uint32] | None = np.frombuffer(mmap.mmap(descriptor, shape.size), dtype=np.uint32)
+        words = np.frombuffer(mmap.mmap(descriptor, shape.size), dtype=np.uint32)
+        self._words: NDArray[np.uint32] | None = words
+        self._base = words.ctypes.data
         self._native = lane_port_library()
         self._taken = [0] * shape.lanes
+        self._tokens = [(ctypes.c_char * (_TOKEN.size * shape.tokens))() for _ in range(shape.lanes)]
 
     @classmethod
     def create(cls, shape: Shape) -> Segment:
@@ -330,19 +333,20 @@ class Segment:
 
     def take_tokens(self, lane: int) -> list[LaneToken]:
         """Take the tokens a lane has posted since the last call, in order; at most a ring of them."""
-        memory = self._memory()
-        out = ctypes.create_string_buffer(_TOKEN.size * self.shape.tokens)
-        count = self._native.cuelight_port_take(
-            _address(memory, self._port(lane)), self.shape.tokens, self._taken[lane], out, self.shape.tokens
-        )
+        # As long as this is held, it stays mapped.
+        _held = self._memory()
+        port, out = self._base + self._port(lane), self._tokens[lane]
+        count = self._native.cuelight_port_take(port, self.shape.tokens, self._taken[lane], out, self.shape.tokens)
+        if not count:
+            return []
         self._taken[lane] = self._taken[lane] + count & 0xFFFF_FFFF
-        return [LaneToken._make(fields) for fields in _TOKEN.iter_unpack(out.raw[: count * _TOKEN.size])]
+        return list(map(LaneToken._make, _TOKEN.iter_unpack(memoryview(out)[: count * _TOKEN.size])))
 
     def set_stop(self, lane: int, stop: bool) -> None:
         """Ask a lane to stop, or take that back before one is started."""
         memory = self._memory()
         memory[(self._port(lane) + regmap.LanePort.STOP) // 4] = int(stop)
-        self._native.cuelight_ring(_address(memory, self._port(lane) + regmap.LanePort.BELL))
+        self._native.cuelight_ring(self._base + self._port(lane) + regmap.LanePort.BELL)
 
     def lane_pid(self, lane: int) -> int:
         """Process id of a lane, 0 while none is at work."""
@@ -362,12 +366,13 @@ class Segment:
 
     def ring_host(self) -> None:
         """Wake whoever waits for the host bell."""
-        self._native.cuelight_ring(_address(self._memory(), regmap.Segment.HOST_BELL))
+        _held = self._memory()
+        self._native.cuelight_ring(self._base + regmap.Segment.HOST_BELL)
 
     def wait_host(self, bell: int, timeout_s: float) -> int:
         """Sleep while the host bell reads `bell`, at most `timeout_s` seconds, or until a signal; return the bell."""
-        memory = self._memory()
-        at = _address(memory, regmap.Segment.HOST_BELL)
+        _held = self._memory()
+        at = self._base + regmap.Segment.HOST_BELL
         return int(self._native.cuelight_sleep(at, bell, max(0, int(timeout_s * 1e9))))
 
     def port_memory(self, lane: int) -> NDArray[np.uint32]:
@@ -481,10 +486,6 @@ def _sweep() -> None:
                 path.unlink()
             finally:
                 os.close(descriptor)
-
-
-def _address(memory: NDArray[np.uint32], offset: int) -> int:
-    return memory.ctypes.data + offset
 
 
 def _round_up(value: int, multiple: int) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import threading
+import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -52,7 +54,7 @@ class House:
         return self.requests[name]
 
     def finish(self, name: str) -> None:
-        self.requests[name].deliver(1, 7, 0.0, Finish.LENGTH)
+        self.requests[name].deliver(1, 7, 0.0, Finish.LENGTH, 0)
         self.requests[name].retire(cancelled=False)
 
 
@@ -274,7 +276,7 @@ def test_leaving_is_the_same_in_every_state_and_twice() -> None:
     play(script)
 
 
-def test_who_is_patient_hears_of_the_beginning_of_the_last_token_and_of_the_end() -> None:
+def test_who_is_patient_hears_of_the_last_token_and_of_the_end() -> None:
     async def script() -> None:
         scene = Scene(standard={"level": 0})
 
@@ -283,18 +285,42 @@ def test_who_is_patient_hears_of_the_beginning_of_the_last_token_and_of_the_end(
 
         scene.enter("patient", patient=True)
         scene.enter("other")
-        await scene.until(lambda: sorted(scene.heard) == ["other", "patient"])
+        await scene.until(lambda: scene.heard == ["other"])
+        assert scene.admission.under_way("standard") == 2
         patient, other = (scene.house.requests[name] for name in ("patient", "other"))
         for position in (1, 2, 3):
-            patient.deliver(position, 7, 0.0, None)
-            other.deliver(position, 7, 0.0, None)
+            for request in (patient, other):
+                request.deliver(position, 7, 0.0, None, 0)
+                request.announce()
             await scene.until(functools.partial(heard, "other", position + 1))
-        assert heard("patient", 1)
-        patient.deliver(4, 7, 0.0, Finish.LENGTH)
-        await scene.until(functools.partial(heard, "patient", 2))
+        assert heard("patient", 0)
+        patient.deliver(4, 7, 0.0, Finish.LENGTH, 0)
+        patient.announce()
+        await scene.until(functools.partial(heard, "patient", 1))
         patient.retire(cancelled=False)
-        await scene.until(functools.partial(heard, "patient", 3))
+        await scene.until(functools.partial(heard, "patient", 2))
         assert scene.admission.under_way("standard") == 1
         await scene.admission.close()
 
     play(script)
+
+
+def test_who_finds_no_room_at_first_leaves_nothing_to_the_garbage_collector() -> None:
+    async def script() -> None:
+        scene = Scene(standard={"level": 0})
+        scene.house.refusal = NoKvCredit("No blocks are free; wait for some.")
+        ticket = weakref.ref(scene.enter("a"))
+        await scene.until(lambda: scene.admission.waiting("standard") == 1)
+        scene.house.refusal = None
+        await scene.taken("a")
+        scene.house.finish("a")
+        await scene.until(lambda: scene.admission.under_way("standard") == 0)
+        scene.tickets.clear()
+        await scene.until(lambda: ticket() is None)
+        await scene.admission.close()
+
+    gc.disable()
+    try:
+        play(script)
+    finally:
+        gc.enable()

@@ -60,13 +60,14 @@ def test_latencies_are_those_at_which_tokens_came() -> None:
     registry = CollectorRegistry()
     metrics = Metrics(registry)
     record = metrics.question("standard", asked_ns=10 * SECOND, prompt_tokens=7)
-    record.start(10 * SECOND)
+    record.start(10 * SECOND + SECOND // 8)
     record.take(0, tokens(10.25))
     # Two that were looked at together, and those of another answer in between.
     record.take(1, tokens(10.5))
     record.take(0, tokens(10.75, 11.75))
     record.end("length", cached_tokens=4)
     first, between = "cuelight_time_to_first_token_seconds", "cuelight_inter_token_latency_seconds"
+    assert value(registry, "cuelight_request_queue_time_seconds_sum", STANDARD) == 0.125
     assert value(registry, f"{first}_sum", STANDARD) == 0.25
     assert value(registry, f"{first}_count", STANDARD) == 1
     assert value(registry, f"{between}_sum", STANDARD) == 1.5

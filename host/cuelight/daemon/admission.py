@@ -6,9 +6,12 @@ import asyncio
 import contextlib
 import enum
 import functools
+import logging
 import math
+import queue
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from cuelight.daemon.failures import Busy, Late, NotStarted
 from cuelight.daemon.line import Line
@@ -19,6 +22,7 @@ from cuelight.request import Request
 
 __all__ = ["Admission", "Ticket"]
 
+_log = logging.getLogger(__name__)
 _RETRY_S = 0.02
 _BATCH = 8
 _FIRST_GUESS_S = 1.0
@@ -71,6 +75,8 @@ class Ticket:
         self.error: CuelightError | None = None
         """Why it never ran."""
         self.noted = False
+        self.complete = False
+        """It was noted that no token follows."""
         self.state = _State.OUTSIDE
         self.abandoned = False
         self.since = 0.0
@@ -79,8 +85,8 @@ class Ticket:
         self._hear = hear
 
     def hear(self) -> None:
-        """Look whether the request is over, and pass the news on."""
-        if self.request is not None and self.request.done:
+        """Look whether the request is over, or soon will be, and pass the news on."""
+        if self.request is not None and self.request.complete:
             self.ended(self)
         self._hear()
 
@@ -101,7 +107,8 @@ class Admission:
     Fairness between API keys is for the daemon to see to: the device knows none.
 
     Everything here runs on the event loop but for `submit` and cancels, which may wait for the device's lock: these
-    have a thread of their own.
+    have a thread of their own. What comes of them, and that a request is over, is heard with whatever is told to
+    clients, but at once where somebody waits in line.
 
     Parameters
     ----------
@@ -125,11 +132,18 @@ class Admission:
         self._under_way: dict[str, int] = {}
         self._order: list[str] = []
         self._run_s = _FIRST_GUESS_S
-        self._submitting = False
+        self.noted = False
+        self._submitting: Sequence[Ticket] = ()
+        # What became of these; None while the thread is at it.
+        self._errors: Sequence[CuelightError | None] | None = None
+        # Whoever is in line has to hear at once when there is room.
+        self._hurry = False
         # Level for which, and for those below it, there was no room at the last try.
         self._full: float = math.inf
         self._retry: asyncio.TimerHandle | None = None
-        self._thread = ThreadPoolExecutor(1, "cuelight-submit")
+        self._calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._call, name="cuelight-submit", daemon=True)
+        self._thread.start()
         self.set_tiers(tiers)
 
     def set_tiers(self, tiers: Mapping[str, TierSettings]) -> None:
@@ -160,6 +174,7 @@ class Admission:
             The promise can't be kept and the tier has an answer for that.
         """
         first = tickets[0]
+        self._mailbox.deliver()
         settings = self._tiers[first.tier]
         if (excess := self._before(first.tier) + len(tickets) - self._free(first.tier)) > 0:
             self._make_place(first.tier, first.owner, excess)
@@ -189,6 +204,7 @@ class Admission:
         if ticket.abandoned:
             return
         ticket.abandon()
+        self.hear()
         match ticket.state:
             case _State.HELD:
                 self._held[ticket.tier] -= 1
@@ -198,15 +214,18 @@ class Admission:
                 self._stop_waiting(ticket, _State.OVER)
             case _State.RUNNING:
                 self._cancel(ticket)
-            case _State.OUTSIDE | _State.SUBMITTING | _State.OVER:
-                # What is being submitted is cancelled once it runs.
+            case _State.SUBMITTING:
+                # It is cancelled once it runs.
+                self._await_room()
+            case _State.OUTSIDE | _State.OVER:
                 pass
 
     async def close(self) -> None:
         """Cancel all that runs; nothing is admitted any more."""
         if self._retry:
             self._retry.cancel()
-        await self._loop.run_in_executor(None, self._thread.shutdown)
+        self._calls.put(None)
+        await self._loop.run_in_executor(None, self._thread.join)
 
     def _make_place(self, tier: str, owner: str, excess: int) -> None:
         while excess > self._tiers[tier].queue:
@@ -264,57 +283,83 @@ class Admission:
         above = sum(self._under_way[name] for name in self._order if self._tiers[name].level <= settings.level)
         return max(self._seats + self._ahead - above, settings.min_seats - self._under_way[tier], 0)
 
+    def hear(self) -> None:
+        """Look what has become of what was submitted."""
+        if self._errors is not None:
+            batch, errors = self._submitting, self._errors
+            self._submitting, self._errors = (), None
+            self._note_submitted(batch, errors)
+
     def _pump(self) -> None:
         """Take whose turn it is, unless some are on their way to the device already."""
-        if self._submitting:
-            return
-        batch: list[Ticket] = []
-        for tier in self._order:
-            if self._tiers[tier].level >= self._full:
-                break
-            line = self._lines[tier]
-            while len(line) and len(batch) < _BATCH and self._free(tier):
-                _, ticket = line.take()
-                self._stop_waiting(ticket, _State.SUBMITTING)
-                self._under_way[tier] += 1
-                batch.append(ticket)
-        if batch:
-            self._submitting = True
-            self._loop.run_in_executor(self._thread, self._submit, batch).add_done_callback(
-                lambda done: self._note_submitted(batch, done.result())
-            )
+        self.hear()
+        if not self._submitting:
+            batch: list[Ticket] = []
+            for tier in self._order:
+                if self._tiers[tier].level >= self._full:
+                    break
+                line = self._lines[tier]
+                while len(line) and len(batch) < _BATCH and self._free(tier):
+                    _, ticket = line.take()
+                    self._stop_waiting(ticket, _State.SUBMITTING)
+                    self._under_way[tier] += 1
+                    batch.append(ticket)
+            if batch:
+                self._submitting = batch
+                self._calls.put(functools.partial(self._submit, batch))
+        if any(self._lines.values()):
+            self._await_room()
+        else:
+            self._hurry = False
 
-    def _submit(self, batch: Sequence[Ticket]) -> list[CuelightError | None]:
-        """Submit until there is no room; an error for each that does not run. In the admission's thread."""
+    def _await_room(self) -> None:
+        self._hurry = True
+        # What was noted before that is in no hurry.
+        self._mailbox.await_news()
+
+    def _call(self) -> None:
+        while (call := self._calls.get()) is not None:
+            try:
+                call()
+            except Exception:
+                _log.exception("A call to the device failed; report this as a bug.")
+            # It has requests, which would wait for the next one to be let go.
+            del call
+
+    def _submit(self, batch: Sequence[Ticket]) -> None:
+        """Submit until there is no room, and note an error for each that does not run. In the admission's thread."""
         errors: list[CuelightError | None] = []
         full: CuelightError | None = None
         for ticket in batch:
             error = full
             if error is None and not ticket.abandoned:
                 try:
-                    ticket.request = ticket.submit()
-                    ticket.request.listen(functools.partial(self._note, ticket, ticket.request))
-                    self._mailbox.note(ticket)
+                    request = ticket.submit()
+                    ticket.request = request
+                    request.listen(functools.partial(self._note, ticket, request))
                 except Exception as raised:
+                    # Without its traceback, which has this frame, and so all of the batch: a ring.
                     error = raised if isinstance(raised, CuelightError) else NotStarted(repr(raised))
+                    error.__traceback__ = None
                     # Those behind it must not overtake it.
                     full = error if isinstance(error, _LATER) else None
             errors.append(error)
-        return errors
+        self._errors = errors
+        self._mailbox.note(self, hurry=self._hurry or any(error is not None for error in errors))
 
     def _note(self, ticket: Ticket, request: Request) -> None:
         """Take news of a request, from the driver's thread: to wake the event loop for it costs both of them."""
-        if not ticket.patient or request.complete:
-            self._mailbox.note(ticket)
+        known, ticket.complete = ticket.complete, request.complete
+        if known or ticket.complete or not ticket.patient:
+            # Who asked need not hear that what is complete has left the device as well.
+            self._mailbox.note(ticket, hurry=self._hurry or not known)
 
     def _note_submitted(self, batch: Sequence[Ticket], errors: Sequence[CuelightError | None]) -> None:
-        self._submitting = False
         # The last one first: each goes to the front.
         for ticket, error in reversed(list(zip(batch, errors, strict=True))):
             if ticket.request is not None:
                 ticket.state = _State.RUNNING
-                ticket.since = self._loop.time()
-                if ticket.request.done:
+                if ticket.request.complete:
                     self._end(ticket)
                 elif ticket.abandoned:
                     self._cancel(ticket)
@@ -342,17 +387,21 @@ class Admission:
         self._pump()
 
     def _end(self, ticket: Ticket) -> None:
-        """Its request is over, so there is room."""
-        if ticket.state is _State.RUNNING:
-            ticket.state = _State.OVER
-            self._lines[ticket.tier].done(ticket.owner)
-            self._under_way[ticket.tier] -= 1
-            self._run_s += _SMOOTHING * (self._loop.time() - ticket.since - self._run_s)
-            self._try_again()
+        """Its request is over, so there is room, or soon will be."""
+        if ticket.state is not _State.RUNNING or ticket.request is None:
+            return
+        if not ticket.request.done:
+            self._mailbox.await_news()
+            return
+        ticket.state = _State.OVER
+        self._lines[ticket.tier].done(ticket.owner)
+        self._under_way[ticket.tier] -= 1
+        self._run_s += _SMOOTHING * ((time.monotonic_ns() - ticket.request.submitted_ns) / 1e9 - self._run_s)
+        self._try_again()
 
     def _cancel(self, ticket: Ticket) -> None:
         if ticket.request is not None and not ticket.request.done:
-            self._thread.submit(_cancel, ticket.request)
+            self._calls.put(functools.partial(_cancel, ticket.request))
 
 
 def _refuse() -> Request:

@@ -10,13 +10,16 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import ASGIApp
 
 from cuelight.daemon.bodies import BodyLimit
+from cuelight.daemon.direct import Direct
 from cuelight.daemon.failures import error_body, refuse
 from cuelight.daemon.logs import LogRequests
 from cuelight.daemon.routes.chat import chat_routes
 from cuelight.daemon.routes.completions import completion_routes
 from cuelight.daemon.routes.health import health_routes
+from cuelight.daemon.routes.json_route import JsonRoute
 from cuelight.daemon.routes.metrics import metrics_routes
 from cuelight.daemon.routes.models import model_routes
 from cuelight.daemon.routes.tokens import token_routes
@@ -26,7 +29,7 @@ from cuelight.errors import CuelightError
 __all__ = ["build_app"]
 
 
-def build_app(service: Service) -> FastAPI:
+def build_app(service: Service) -> ASGIApp:
     """Make the application; it opens and closes the service."""
 
     @contextlib.asynccontextmanager
@@ -37,24 +40,24 @@ def build_app(service: Service) -> FastAPI:
         finally:
             await service.close()
 
+    routes = [
+        route
+        for group in (chat_routes, completion_routes, model_routes, token_routes, health_routes, metrics_routes)
+        for route in group(service).routes
+    ]
     app = FastAPI(
         title="Cuelight",
         version=version("cuelight"),
         summary="Text from a language model, scheduled stage by stage by hardware",
         lifespan=lifespan,
         # Not `include_router`, which would look for the route of each request twice.
-        routes=[
-            route
-            for routes in (chat_routes, completion_routes, model_routes, token_routes, health_routes, metrics_routes)
-            for route in routes(service).routes
-        ],
+        routes=routes,
     )
-    app.add_middleware(BodyLimit, limits=lambda: service.settings.limits)
-    app.add_middleware(LogRequests)
-    app.add_exception_handler(CuelightError, _refuse)
-    app.add_exception_handler(RequestValidationError, _refuse_invalid)
-    app.add_exception_handler(HTTPException, _refuse_http)
-    return app
+    for kind, answer in _REFUSALS.items():
+        app.add_exception_handler(kind, answer)
+    questions = {route.path: route.get_route_handler() for route in routes if isinstance(route, JsonRoute)}
+    direct = Direct(app, questions, _refuse_any)
+    return LogRequests(BodyLimit(direct, limits=lambda: service.settings.limits))
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
@@ -84,3 +87,11 @@ async def _refuse_http(request: Request, error: Exception) -> Response:
         405: f"{request.method} is not for {request.url.path}; see /docs for how it is asked.",
     }.get(error.status_code, str(error.detail))
     return Response(error_body(message, "invalid_request_error"), error.status_code, error.headers, "application/json")
+
+
+async def _refuse_any(request: Request, error: Exception) -> Response:
+    answer = next(answer for kind, answer in _REFUSALS.items() if isinstance(error, kind))
+    return await answer(request, error)
+
+
+_REFUSALS = {CuelightError: _refuse, RequestValidationError: _refuse_invalid, HTTPException: _refuse_http}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import time
+from bisect import bisect_left
+from collections import Counter as Counting
 from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
@@ -33,8 +36,8 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._tiers: dict[str, _Tier] = {}
 
-        def histogram(name: str, text: str, buckets: Sequence[float]) -> Histogram:
-            return Histogram(f"cuelight_{name}", text, ["tier"], buckets=buckets, registry=registry)
+        def histogram(name: str, text: str, buckets: Sequence[float]) -> _Spread:
+            return _Spread(f"cuelight_{name}", text, ["tier"], buckets=buckets, registry=registry)
 
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(f"cuelight_{name}", text, ["tier", *labels], registry=registry)
@@ -81,6 +84,17 @@ def render(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
     """All metrics in the format that an Accept header asks for, and its content type."""
     encode, content_type = choose_encoder(accept)
     return encode(registry), content_type
+
+
+class _Spread(Histogram):
+    """A histogram that takes many amounts at once."""
+
+    def observe_all(self, amounts: Sequence[float]) -> None:
+        """Observe each of them."""
+        if amounts:
+            self._sum.inc(sum(amounts))
+            for bucket, count in Counting(bisect_left(self._upper_bounds, amount) for amount in amounts).items():
+                self._buckets[bucket].inc(count)
 
 
 class _Tier:
@@ -141,13 +155,11 @@ class Record:
         tier = self._tier
         if not self._new_tokens:
             tier.first_token.observe((tokens[0].time_ns - self._asked_ns) / 1e9)
-        before_ns = self._latest_ns.get(index)
-        for token in tokens:
-            if before_ns is not None:
-                tier.between.observe((token.time_ns - before_ns) / 1e9)
-            before_ns = token.time_ns
-        assert before_ns is not None
-        self._latest_ns[index] = before_ns
+        times_ns = [token.time_ns for token in tokens]
+        if index in self._latest_ns:
+            times_ns.insert(0, self._latest_ns[index])
+        tier.between.observe_all([(later - sooner) / 1e9 for sooner, later in itertools.pairwise(times_ns)])
+        self._latest_ns[index] = times_ns[-1]
         self._new_tokens += len(tokens)
         tier.new_tokens.inc(len(tokens))
 

@@ -75,8 +75,7 @@ def _serve(port: LanePort, executor: CpuExecutor, parent: int) -> None:
                 continue
             records[dispatch.buffer] = dispatch.pass_number, record
         result = executor.execute(dispatch.stage, dispatch.buffer, record, port.slot_record, port.mask)
-        for token in result.tokens:
-            port.post_token(*token)
+        port.post_tokens(result.tokens)
         _log_faults(port.lane, result)
         port.complete(dispatch.sequence, result.finished)
 

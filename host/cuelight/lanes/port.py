@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cuelight import regmap
 from cuelight.errors import DeviceClosed, InvalidArgument, SegmentError, Timeout
-from cuelight.lanes.types import Dispatch, Entry, PassRecord, SlotRecord
+from cuelight.lanes.types import Dispatch, Entry, LaneToken, PassRecord, SlotRecord
 from cuelight.native.lane_port import lane_port_library
 from cuelight.segment import Segment
 
@@ -154,7 +154,11 @@ class LanePort:
     def post_token(
         self, request_id: int, position: int, token: int, logprob: float, finish: int, timeout_s: float = 30.0
     ) -> None:
-        """Hand a token to the host; to be called before the completion of the dispatch that made it.
+        """Hand one token to the host; all else as in `post_tokens`."""
+        self.post_tokens((LaneToken(request_id, position, token, logprob, finish),), timeout_s)
+
+    def post_tokens(self, tokens: Iterable[LaneToken], timeout_s: float = 30.0) -> None:
+        """Hand tokens to the host, which is woken once; to be called before the completion of what made them.
 
         Raises
         ------
@@ -163,16 +167,19 @@ class LanePort:
         DeviceClosed
             The host asked the lane to end while the ring was full.
         """
-        raw = _TOKEN.pack(request_id, position, token & 0xFFFF_FFFF, logprob, finish)
+        raw = b"".join([_TOKEN.pack(one[0], one[1], one[2] & 0xFFFF_FFFF, one[3], one[4]) for one in tokens])
         deadline = time.monotonic() + timeout_s
-        while True:
+        while raw:
             left_s = max(0.0, deadline - time.monotonic())
             sliced_ns = int(min(left_s, _HEARTBEAT_S) * 1e9)
-            if self._native.cuelight_port_post(
-                self._port, self._host_bell, self._shape.tokens, self._posted, raw, sliced_ns
-            ):
-                self._posted = self._posted + 1 & 0xFFFF_FFFF
-                return
+            count = len(raw) // _TOKEN.size
+            posted = self._native.cuelight_port_post(
+                self._port, self._host_bell, self._shape.tokens, self._posted, raw, count, sliced_ns
+            )
+            self._posted = self._posted + posted & 0xFFFF_FFFF
+            raw = raw[posted * _TOKEN.size :]
+            if posted:
+                continue
             if self.stop_requested:
                 raise DeviceClosed(f"Lane {self.lane} was asked to end before the host took its tokens.")
             if not left_s:

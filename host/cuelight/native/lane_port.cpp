@@ -113,9 +113,10 @@ uint32_t cuelight_port_posted(uint8_t *port, uint32_t tokens) {
     return index;
 }
 
-// Posts token number `index` once the host has made room. Returns 1, or 0 when the time is over or a signal came.
-int cuelight_port_post(uint8_t *port, uint8_t *host_bell, uint32_t tokens, uint32_t index, const Token *token,
-                       int64_t timeout_ns) {
+// Posts the first of `count` tokens, the first one as number `index`, for which the host has made room, and rings once.
+// Returns how many; none only when the time is over or a signal came.
+uint32_t cuelight_port_post(uint8_t *port, uint8_t *host_bell, uint32_t tokens, uint32_t index, const Token *from,
+                            uint32_t count, int64_t timeout_ns) {
     uint8_t *const read = port + CUELIGHT_LANE_PORT_TOKENS_READ;
     uint32_t seen = load32(read);
     if (index - seen >= tokens) {
@@ -123,12 +124,15 @@ int cuelight_port_post(uint8_t *port, uint8_t *host_bell, uint32_t tokens, uint3
         seen = load32(read);
         if (index - seen >= tokens) return 0;
     }
-    uint8_t *const place = token_place(port, tokens, index);
-    std::memcpy(place + CUELIGHT_TOKEN_REQUEST, token, sizeof *token);
-    store32(place + CUELIGHT_TOKEN_TURN, index + 1);
+    count = std::min(count, tokens - (index - seen));
+    for (uint32_t i = 0; i < count; ++i) {
+        uint8_t *const place = token_place(port, tokens, index + i);
+        std::memcpy(place + CUELIGHT_TOKEN_REQUEST, from + i, sizeof *from);
+        store32(place + CUELIGHT_TOKEN_TURN, index + i + 1);
+    }
     __atomic_fetch_add(word(port, CUELIGHT_LANE_PORT_HEARTBEAT), 1u, __ATOMIC_RELAXED);
     cuelight_bell_ring(word(host_bell, 0));
-    return 1;
+    return count;
 }
 
 // Takes up to `limit` tokens from number `index` on into `out`; returns how many there were.

@@ -10,21 +10,23 @@ from cuelight.native.build import library
 
 __all__ = ["lane_port_library"]
 
-_PROTOTYPES = {
-    "cuelight_ring": (None, c_void_p),
+_WAITING = {
     "cuelight_sleep": (c_uint32, c_void_p, c_uint32, c_int64),
     "cuelight_port_wait": (c_int, c_void_p, POINTER(c_uint32), c_int64, c_void_p),
+    "cuelight_port_post": (c_uint32, c_void_p, c_void_p, c_uint32, c_uint32, c_void_p, c_uint32, c_int64),
+}
+_BRIEF = {
+    "cuelight_ring": (None, c_void_p),
     "cuelight_port_record": (c_uint32, c_void_p, c_uint32, c_uint32, c_uint32, c_uint32, c_void_p),
     "cuelight_port_complete": (None, c_void_p, c_void_p, c_uint32, c_void_p),
     "cuelight_port_posted": (c_uint32, c_void_p, c_uint32),
-    "cuelight_port_post": (c_int, c_void_p, c_void_p, c_uint32, c_uint32, c_void_p, c_int64),
     "cuelight_port_take": (c_uint32, c_void_p, c_uint32, c_uint32, c_void_p, c_uint32),
 }
 
 
 @functools.cache
 def lane_port_library() -> ctypes.CDLL:
-    """Load the library, compiled if this is the first use; calls let other threads run.
+    """Load the library, compiled if this is the first use; only calls that may wait let other threads run.
 
     Raises
     ------
@@ -32,7 +34,11 @@ def lane_port_library() -> ctypes.CDLL:
         It cannot be compiled.
     """
     loaded = library("lane_port")
-    for name, (result, *arguments) in _PROTOTYPES.items():
-        function = getattr(loaded, name)
-        function.restype, function.argtypes = result, arguments
+    # Whoever lets go of the interpreter has it back late where others want it too.
+    brief = ctypes.PyDLL(loaded._name)
+    for functions, prototypes in ((loaded, _WAITING), (brief, _BRIEF)):
+        for name, (result, *arguments) in prototypes.items():
+            function = getattr(functions, name)
+            function.restype, function.argtypes = result, arguments
+            setattr(loaded, name, function)
     return loaded

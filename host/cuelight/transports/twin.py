@@ -20,6 +20,7 @@ _CLOSED = -1
 _TRACE_LIMIT = 1 << 20
 _TRACE_CHUNK = 1024
 _LATE = 1
+_BUSY = 2
 _MASK32, _MASK64 = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
 
 
@@ -65,6 +66,7 @@ class TwinTransport:
     ) -> None:
         shape = Shape(lanes, slots, seats, tokens, context, blocks, vocabulary)
         self._library = _load(slots, seats, lanes, progress)
+        self._read_now, self._write_now = _hurried(self._library)
         self._segment = Segment.create(shape)
         handle = self._library.cuelight_twin_open(
             self._segment.descriptor,
@@ -116,13 +118,13 @@ class TwinTransport:
         check_offset(offset, 4)
         check_value(value, 32)
         shift = offset & 4
-        self._check(self._library.cuelight_twin_write(self._handle, offset & ~7, value << 8 * shift, 0xF << shift))
+        self._write(offset & ~7, value << 8 * shift, 0xF << shift)
 
     def write64(self, offset: int, value: int) -> None:
         """Write a 64-bit register in one transaction; its effect is complete on return."""
         check_offset(offset, 8)
         check_value(value, 64)
-        self._check(self._library.cuelight_twin_write(self._handle, offset, value, 0xFF))
+        self._write(offset, value, 0xFF)
 
     def wait(self, bell: int, timeout_s: float) -> int:
         """Wait until the host bell differs from `bell`, and return what it reads then."""
@@ -162,8 +164,19 @@ class TwinTransport:
 
     def _read(self, offset: int) -> int:
         data = ctypes.c_uint64()
-        self._check(self._library.cuelight_twin_read(self._handle, offset, ctypes.byref(data)))
+        status = self._read_now(self._handle, offset, data)
+        if status == _BUSY:
+            status = self._library.cuelight_twin_read(self._handle, offset, data)
+        if status:
+            self._check(status)
         return data.value
+
+    def _write(self, offset: int, data: int, strobe: int) -> None:
+        status = self._write_now(self._handle, offset, data, strobe)
+        if status == _BUSY:
+            status = self._library.cuelight_twin_write(self._handle, offset, data, strobe)
+        if status:
+            self._check(status)
 
     def _check_not_closed(self) -> None:
         if self._closed:
@@ -190,6 +203,18 @@ def _load(slots: int, seats: int, lanes: int, progress: Callable[[str, float], o
         return model.load(params, progress=progress)
     except build.BuildError as error:
         raise BuildError(str(error)) from error
+
+
+def _hurried(library: ctypes.CDLL) -> tuple[Callable[..., int], Callable[..., int]]:
+    """Reading and writing without letting go of the interpreter, which is had back late where others want it too."""
+    hurried = ctypes.PyDLL(library._name)
+    found = []
+    for name in ("cuelight_twin_read", "cuelight_twin_write"):
+        function = getattr(hurried, f"{name}_now")
+        function.restype, function.argtypes = getattr(library, name).restype, getattr(library, name).argtypes
+        found.append(function)
+    read, write = found
+    return read, write
 
 
 def _free(library: ctypes.CDLL, handle: int, segment: Segment) -> None:

@@ -39,7 +39,8 @@ constexpr std::chrono::milliseconds lock_slice{100};
 constexpr unsigned lock_slices = 30;
 constexpr unsigned join_s = 2;
 
-enum Status { late = 1, ok = 0, closed = -1, lost = -2 };
+enum Status { busy_now = 2, late = 1, ok = 0, closed = -1, lost = -2 };
+enum Patience { waits, waits_not };
 
 uint64_t now_ns() {
     timespec now;
@@ -165,18 +166,18 @@ class Twin {
         return !abandoned_ && take(lock);
     }
 
-    int read(uint32_t addr, uint64_t *data) {
-        return call([&] { return read_all(&addr, 1, data); });
+    int read(uint32_t addr, uint64_t *data, Patience patience) {
+        return call([&] { return read_all(&addr, 1, data); }, patience);
     }
 
-    int write(uint32_t addr, uint64_t data, uint8_t strobe) {
+    int write(uint32_t addr, uint64_t data, uint8_t strobe, Patience patience) {
         return call([&] {
             if (!issue({true, static_cast<uint16_t>(addr), data, strobe})) return false;
             if (!await([&] { return model_.top.req_ready; })) return false;
             const bool moves_sequences = addr - CUELIGHT_LANE < CUELIGHT_LANE_STRIDE * CUELIGHT_LANE_COUNT ||
                                          addr == CUELIGHT_CONTROL + CUELIGHT_CONTROL_GROUP_RESET;
             return !moves_sequences || resynchronize();
-        });
+        }, patience);
     }
 
     // Takes up to `limit` events, those kept here first.
@@ -402,14 +403,15 @@ class Twin {
 
     // One call of a host thread. The device's own work that it causes is left to the thread.
     template <typename Work>
-    int call(Work work) {
+    int call(Work work, Patience patience = waits) {
         if (closing_.load()) return closed;
         if (lost_.load()) return lost;
         callers_.fetch_add(1);
         Lock lock(mutex_, std::defer_lock);
-        const bool taken = take(lock);
+        const bool taken = patience == waits ? take(lock) : lock.try_lock();
         callers_.fetch_sub(1);
         if (closing_.load()) return closed;
+        if (!taken && patience == waits_not) return busy_now;
         if (!taken && !lost_.exchange(true)) cuelight_bell_ring(host_bell_);
         if (lost_.load()) return lost;
         set_time();
@@ -533,11 +535,20 @@ CUELIGHT_EXPORT void cuelight_twin_free(void *handle) {
 CUELIGHT_EXPORT int cuelight_twin_beat(void *handle, uint32_t timeout_ms) { return twin(handle).beat(timeout_ms); }
 
 CUELIGHT_EXPORT int cuelight_twin_read(void *handle, uint32_t addr, uint64_t *data) {
-    return twin(handle).read(addr, data);
+    return twin(handle).read(addr, data, waits);
 }
 
 CUELIGHT_EXPORT int cuelight_twin_write(void *handle, uint32_t addr, uint64_t data, uint32_t strobe) {
-    return twin(handle).write(addr, data, static_cast<uint8_t>(strobe));
+    return twin(handle).write(addr, data, static_cast<uint8_t>(strobe), waits);
+}
+
+// These two do nothing, and say so, where they would have to wait for another thread.
+CUELIGHT_EXPORT int cuelight_twin_read_now(void *handle, uint32_t addr, uint64_t *data) {
+    return twin(handle).read(addr, data, waits_not);
+}
+
+CUELIGHT_EXPORT int cuelight_twin_write_now(void *handle, uint32_t addr, uint64_t data, uint32_t strobe) {
+    return twin(handle).write(addr, data, static_cast<uint8_t>(strobe), waits_not);
 }
 
 CUELIGHT_EXPORT int cuelight_twin_take_trace(void *handle, void *events, uint32_t limit, uint32_t *count) {
