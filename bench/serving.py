@@ -106,17 +106,21 @@ class Told:
     def __init__(self, llm: LLM, daemon: Daemon) -> None:
         self._llm = llm
         self._daemon = daemon
-        self._pauses_s = [0.0]
-        self._collecting = 0.0
+        self._pauses_s = [(0.0, 0.0)]
+        self._collecting = (0.0, 0.0)
 
     def watch_collector(self) -> None:
         """Time the garbage collector from now on."""
         gc.callbacks.append(self._time_collection)
 
-    def longest_pause(self) -> float:
-        """Of the garbage collector since the last call, in seconds."""
-        pauses_s, self._pauses_s = self._pauses_s, [0.0]
-        return max(pauses_s)
+    def longest_pause(self) -> tuple[float, float]:
+        """Of the garbage collector since the last call, in seconds.
+
+        The longest by its thread's processor time, and from beginning to end, with waits for a core in it.
+        """
+        pauses_s, self._pauses_s = self._pauses_s, [(0.0, 0.0)]
+        own, whole = zip(*pauses_s, strict=True)
+        return max(own), max(whole)
 
     def driver_latency(self, prompt: list[int], new_tokens: int, count: int) -> list[float]:
         """How long the driver takes without the daemon, each in seconds."""
@@ -161,9 +165,10 @@ class Told:
 
     def _time_collection(self, phase: str, _: object) -> None:
         if phase == "start":
-            self._collecting = time.perf_counter()
+            self._collecting = time.thread_time(), time.perf_counter()
         else:
-            self._pauses_s.append(time.perf_counter() - self._collecting)
+            own, whole = self._collecting
+            self._pauses_s.append((time.thread_time() - own, time.perf_counter() - whole))
 
 
 def _processor_s(pids: Sequence[int]) -> float:
