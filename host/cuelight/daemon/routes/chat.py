@@ -13,7 +13,7 @@ from cuelight.daemon.form import Form
 from cuelight.daemon.generation import Generation, Piece
 from cuelight.daemon.logprobs import chat_logprobs
 from cuelight.daemon.routes.asking import choose_order, headers_of
-from cuelight.daemon.routes.json_route import JsonRoute
+from cuelight.daemon.routes.json_route import JsonRoute, answers
 from cuelight.daemon.schema.chat import (
     AnswerMessage,
     ChatAnswer,
@@ -35,7 +35,7 @@ def chat_routes(service: Service) -> APIRouter:
     """Routes of a service."""
     router = APIRouter(route_class=JsonRoute)
 
-    @router.post("/v1/chat/completions", response_model=None, responses={200: {"model": ChatAnswer}})
+    @router.post("/v1/chat/completions", response_model=None, responses=answers(ChatAnswer))
     async def chat(question: ChatQuestion, request: Request) -> Response:
         """Answer a chat's messages, whole or, with `stream`, as server-sent events."""
         wanted = bool(question.logprobs)

@@ -11,7 +11,7 @@ from cuelight.daemon.answering import Answer, AnswerResponse
 from cuelight.daemon.generation import Generation, Piece
 from cuelight.daemon.logprobs import text_logprobs
 from cuelight.daemon.routes.asking import choose_order, headers_of
-from cuelight.daemon.routes.json_route import JsonRoute
+from cuelight.daemon.routes.json_route import JsonRoute, answers
 from cuelight.daemon.schema.completion import TextAnswer, TextChoice, TextQuestion
 from cuelight.daemon.service import Service
 
@@ -22,7 +22,7 @@ def completion_routes(service: Service) -> APIRouter:
     """Routes of a service."""
     router = APIRouter(route_class=JsonRoute)
 
-    @router.post("/v1/completions", response_model=None, responses={200: {"model": TextAnswer}})
+    @router.post("/v1/completions", response_model=None, responses=answers(TextAnswer))
     async def complete(question: TextQuestion, request: Request) -> Response:
         """Go on from one or several texts, whole or, with `stream`, as server-sent events."""
         order = await choose_order(

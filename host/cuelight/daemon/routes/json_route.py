@@ -13,7 +13,12 @@ from starlette.responses import Response
 
 from cuelight.errors import InvalidArgument
 
-__all__ = ["JsonRoute"]
+__all__ = ["JsonRoute", "answers"]
+
+
+def answers(model: Any) -> dict[int | str, dict[str, Any]]:
+    """How the answer of a route that may stream is described: `model` as JSON, or events."""
+    return {200: {"model": model, "content": {"text/event-stream": {}}}}
 
 
 class JsonRoute(APIRoute):
