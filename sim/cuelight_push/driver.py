@@ -199,6 +199,8 @@ class Driver:
             offer = self._read32(regmap.PAGE + regmap.Page.OFFER_ID)
             if not offer:
                 return
+            # Another device may offer what a request of the old one has.
+            self._confirm()
             rows = request.prompt + len(request.tokens)
             request.id = offer
             self.board.admit(request.group, rows, tier=request.tier, request=offer)

@@ -13,6 +13,7 @@ from .board import PARAMS, Board
 from .driver import Driver
 from .faults import Faults
 from .journal import Journal, Request
+from .lane import Lane
 from .tally import Event, Tally
 
 __all__ = ["attempt", "play"]
@@ -56,7 +57,7 @@ def play(seed: int) -> Tally:
             faults.strike()
         if random.random() < 0.3:
             _ask(journal, random, random.randrange(PARAMS.lanes))
-        _turn(board, driver)
+        _turn(board, driver, random.choice(driver.lanes))
     faults.end()
     _finish(board, driver)
     # Service is back: requests that come now are pushed from their first dispatch on.
@@ -82,17 +83,17 @@ def _ask(journal: Journal, random: Random, group: int) -> None:
     journal.add(Request(group, random.randrange(4), random.choice(_PROMPTS), random.choice(_LIMITS)))
 
 
-def _turn(board: Board, driver: Driver) -> None:
-    lane = board.random.choice(driver.lanes)
+def _turn(board: Board, driver: Driver, lane: Lane) -> None:
     driver.turn(lane)
     lane.run()
     board.run(board.random.choice((0, 1, 5, 20, 60)))
 
 
 def _finish(board: Board, driver: Driver) -> None:
-    """Without faults, until everything is over and every lane is in PUSH."""
+    """Without faults, until everything is over and every lane is in PUSH. Lanes are in time, so none is OVERDUE."""
     for _ in range(_ROUNDS):
-        _turn(board, driver)
+        for lane in driver.lanes:
+            _turn(board, driver, lane)
         if driver.journal.over and all(board.mode(lane.number) is PushMode.PUSH for lane in driver.lanes):
             return
     raise AssertionError("service does not come back")
