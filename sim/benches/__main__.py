@@ -21,9 +21,11 @@ from .report import lines_by_size, missing, show_bins, show_lines, summarize
 from .run import BENCHES, SMALL, Result, run
 
 _FOLDER = Path(__file__).parents[2] / "build" / "sim"
-_STEPS = {"verilator": 600, "icarus": 100}
-"""Actions of the random bench."""
-_FULL_SEEDS, _FULL_STEPS = 10, 2000
+_STEPS = {"random": 600, "pcie_requests": 300, "pcie_faults": 8}
+"""Of random benches: actions, requests, and schedules of faults."""
+_ICARUS_STEPS = 100
+_FULL_STEPS = {"random": 2000, "pcie_requests": 1000, "pcie_faults": 30}
+_FULL_SEEDS = 10
 
 
 class Job(NamedTuple):
@@ -87,10 +89,11 @@ def _jobs(simulators: list[str], options: argparse.Namespace) -> Iterator[Job]:
         for name in names:
             if not options.bench and simulator not in _simulators(name):
                 continue
-            full = name == "random" and options.full and simulator == "verilator"
+            full = name in _FULL_STEPS and options.full and simulator == "verilator"
+            steps = _ICARUS_STEPS if simulator == "icarus" else (_FULL_STEPS if full else _STEPS).get(name, 0)
             for seed in range(options.seed, options.seed + (_FULL_SEEDS if full else 1)):
                 lines = simulator == "verilator" and BENCHES[name] == SMALL
-                yield Job(simulator, name, seed, _FULL_STEPS if full else _STEPS[simulator], lines)
+                yield Job(simulator, name, seed, steps, lines)
 
 
 def _simulators(name: str) -> tuple[str, ...]:
@@ -115,7 +118,7 @@ def _run(job: Job, waves: bool, only: str | None) -> tuple[Result, float]:
 
 
 def _outcome(job: Job, future: Future[tuple[Result, float]]) -> Result | None:
-    title = f"{job.simulator:<9} {job.name:<12}" + (f" seed {job.seed}" if job.name == "random" else "")
+    title = f"{job.simulator:<9} {job.name:<12}" + (f" seed {job.seed}" if job.name in _STEPS else "")
     try:
         result, seconds = future.result()
     except RuntimeError as error:

@@ -32,7 +32,7 @@ SIZES = "BENCH_SIZES"
 REPORT = "BENCH_REPORT"
 """Environment variable with the file that each bench adds a line to: its name, cycles and coverage, as JSON."""
 STEPS = "BENCH_STEPS"
-"""Environment variable with the number of actions of random benches."""
+"""Environment variable with how much random benches do."""
 _Bench = TypeVar("_Bench", bound="Bench")
 _LIMIT = 5000
 """Cycles after which a commit that is waited for has not come."""

@@ -65,6 +65,9 @@ BENCHES: dict[str, Design] = {
     "pcie_push": PCIE,
     "pcie_completions": PCIE,
     "pcie_losses": PCIE,
+    "pcie_field": PCIE,
+    "pcie_requests": PCIE,
+    "pcie_faults": PCIE,
     "pcie_driver": PCIE,
 }
 """Modules of this package, without `bench_`, and what they run on; the longest first."""
@@ -120,7 +123,7 @@ def run(
     seed
         Makes every choice of the benches repeatable.
     steps
-        Random actions of the bench `random`.
+        Of random benches, what they do of each.
     waves
         Write waveforms: FST from Icarus, VCD from Verilator.
     lines

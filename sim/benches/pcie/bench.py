@@ -87,7 +87,8 @@ class PcieBench(Bench):
         """The reset has just been released."""
         self._resets += 1
         self.bus: Any = PcieBus(self.board, self._dut)
-        self._watch(BlockingDevice(self.bus, self._monitor), int(self._dut.boot_nonce.value))
+        self.nonce = int(self._dut.boot_nonce.value)
+        self._watch(BlockingDevice(self.bus, self._monitor), self.nonce)
         self.spy = Spy(self._dut, self._monitor, accepted=self._accepted, answered=self._answered)
         self._readings: deque[Reading] = deque()
 

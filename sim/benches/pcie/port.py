@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import cocotb
@@ -17,6 +18,7 @@ __all__ = ["LanePort", "pushed"]
 _SIZE = 1 << 16
 _RECORDS = (regmap.LanePort.RECORD, regmap.LanePort.RECORD_COUNT * regmap.LanePort.RECORD_STRIDE)
 """Where they begin, and their bytes."""
+_BITMAP_UNITS = 3
 _HEARTBEAT_NS = 700
 _LOOKS = 400
 """Times that something is looked for, a heartbeat's time apart in all."""
@@ -50,10 +52,10 @@ class LanePort:
         while True:
             await Timer(_HEARTBEAT_NS, unit="ns")
             if self.alive:
-                self._put(regmap.LanePort.HEARTBEAT, self.words(regmap.LanePort.HEARTBEAT, 1)[0] + 1)
+                self._store(regmap.LanePort.HEARTBEAT, [self.words(regmap.LanePort.HEARTBEAT, 1)[0] + 1])
 
-    def _put(self, offset: int, value: int) -> None:
-        self.memory[offset : offset + 4] = value.to_bytes(4, "little")
+    def _store(self, offset: int, words: Sequence[int]) -> None:
+        self.memory[offset : offset + 4 * len(words)] = b"".join(word.to_bytes(4, "little") for word in words)
 
     @property
     def area(self) -> range:
@@ -116,7 +118,7 @@ class LanePort:
 
     def dispatch(self, sequence: int) -> DispatchHead | None:
         """The dispatch in its place of the ring, if it is whole."""
-        words = self.words(regmap.LanePort.RING + regmap.LanePort.RING_STRIDE * (sequence % 16), 8)
+        words = self.words(self._place(sequence), 8)
         head, second = (
             DispatchHead.unpack(words[1] << 32 | words[0]),
             DispatchPass.unpack(words[3] << 32 | words[2]),
@@ -126,7 +128,25 @@ class LanePort:
 
     def record(self, buffer: int) -> list[int]:
         """Dwords of a record buffer."""
-        return self.words(regmap.LanePort.RECORD + regmap.LanePort.RECORD_STRIDE * buffer, regmap.Record.SIZE // 4)
+        return self.words(self._buffer(buffer), regmap.Record.SIZE // 4)
+
+    def whole_record(self, head: DispatchHead) -> list[int] | None:
+        """Dwords of the record of a pass whose first dispatch is in the ring, once all of it is there."""
+        place = self.words(self._place(head.sequence), 4)
+        entries = DispatchPass.unpack(place[3] << 32 | place[2]).entries
+        words = self.words(self._buffer(head.buffer), 4 * (_BITMAP_UNITS + entries))
+        return words if {word >> 16 for word in words[3::4]} == {head.sequence & 0xFFFF} else None
+
+    def deliver(self, head: DispatchHead, dispatch: Sequence[int], record: Sequence[int]) -> None:
+        """What the host does where the device does not: the record, then the dispatch."""
+        self._store(self._buffer(head.buffer), record)
+        self._store(self._place(head.sequence), [*dispatch, 0, 0, 0, (head.sequence & 0xFFFF) << 16])
+
+    def _place(self, sequence: int) -> int:
+        return regmap.LanePort.RING + regmap.LanePort.RING_STRIDE * (sequence % regmap.LanePort.RING_COUNT)
+
+    def _buffer(self, number: int) -> int:
+        return regmap.LanePort.RECORD + regmap.LanePort.RECORD_STRIDE * number
 
     async def arrives(self, sequence: int) -> DispatchHead:
         """A dispatch, once it is in the ring."""
