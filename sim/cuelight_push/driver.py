@@ -220,6 +220,9 @@ class Driver:
         self._retirements = 0
         self._generations = [0] * len(self.lanes)
         for lane in self.lanes:
+            if not lane.alive:
+                # A new process has memory that the device reaches.
+                board.gone.discard(lane.number)
             sequence = lane.expected
             for _ in range(_BEYOND):
                 sequence = next_sequence(sequence)
