@@ -21,6 +21,8 @@ __all__ = ["Service"]
 
 _STAGES = 4
 _OVERDUE_US, _STALL_US = 15, 8
+_ECHO_NS = 6_000
+"""COMPLETION_TIMEOUT and a PERIOD: a read whose completion was lost still makes its lane fall, once faults are over."""
 _LOOK_NS = 120
 _LIVING = 12
 """Requests that are on the device at once, at most."""
@@ -104,6 +106,7 @@ class Service:
             return all([await host.mode() == PushMode.PUSH for host in self.hosts])
 
         await self.until(is_done, "requests do not end")
+        await Timer(_ECHO_NS, unit="ns")
         await self.until(is_pushed, "service does not come back to PUSH")
         before = [(await ring.port.count(Push.PUSHED), await ring.port.count(Push.FALLS)) for ring in self.rings]
         self.waiting += [Request(rows=3, left=2, group=ring.port.lane) for ring in self.rings]
