@@ -32,6 +32,7 @@ def segment() -> Iterator[Segment]:
     segment = Segment.create(SHAPE)
     for lane in range(SHAPE.lanes):
         segment.port_memory(lane)[regmap.LanePort.EXPECTED // 4] = 1
+        put_record(segment, 1, [(0, 0, 0, 1 << 16)] * (1 + regmap.Record.ENTRY_COUNT), lane)
     yield segment
     segment.close()
 
@@ -60,12 +61,12 @@ def put_dispatch(segment: Segment, sequence: int, *, lane: int = 0, first: bool 
         put64(segment, RING + sequence % 16 * 32 + 8 * at, word, lane)
 
 
-def put_record(segment: Segment, buffer: int, units: list[tuple[int, int, int, int]]) -> None:
+def put_record(segment: Segment, buffer: int, units: list[tuple[int, int, int, int]], lane: int = 0) -> None:
     """Units of a record in order: bitmap 0, then entries."""
     places = [regmap.Record.BITMAP, *range(regmap.Record.ENTRY, regmap.Record.SIZE, 16)]
     for place, unit in zip(places, units, strict=False):
         start = (regmap.LanePort.RECORD + buffer * regmap.LanePort.RECORD_STRIDE + place) // 4
-        segment.port_memory(0)[start : start + 4] = unit
+        segment.port_memory(lane)[start : start + 4] = unit
 
 
 def test_dispatch_arrives_with_every_field(segment: Segment, port: LanePort) -> None:
@@ -158,15 +159,33 @@ def test_record_of_a_later_stage_is_that_of_the_passs_first_dispatch(segment: Se
 
 
 @pytest.mark.parametrize("torn", range(3))
-def test_record_with_a_unit_of_another_pass_is_refused(segment: Segment, port: LanePort, torn: int) -> None:
-    units = [(1, 0, 0, 1 << 16), (0x1_0000, 0, 8, 1 << 16), (0x1_0001, 1 << 20, 8, 1 << 16)]
+@pytest.mark.parametrize("first", [True, False])
+def test_dispatch_waits_for_each_unit_of_its_record(segment: Segment, port: LanePort, torn: int, first: bool) -> None:
+    whole = [(1, 0, 0, 1 << 16), (0x1_0000, 0, 8, 1 << 16), (0x1_0001, 1 << 20, 8, 1 << 16)]
+    if not first:
+        put_record(segment, 1, whole)
+        put_dispatch(segment, 1, first=True)
+        assert port.wait(NOW_S) is not None
+    units = whole.copy()
     units[torn] = (*units[torn][:3], 17 << 16)
     put_record(segment, 1, units)
-    put_dispatch(segment, 1, first=True, entries=2)
+    put_dispatch(segment, 1 if first else 2, first=first, entries=2)
+    assert port.wait(NOW_S) is None
+    put_record(segment, 1, whole)
     dispatch = port.wait(NOW_S)
     assert dispatch is not None
+    assert len(port.record(dispatch).entries) == 2
+    put_record(segment, 1, units)
     with pytest.raises(SegmentError, match="not whole"):
         port.record(dispatch)
+
+
+def test_lane_that_attaches_within_a_pass_takes_the_record_that_is_there(segment: Segment, port: LanePort) -> None:
+    put_record(segment, 1, [(5, 0, 0, 9 << 16)])
+    put_dispatch(segment, 1)
+    dispatch = port.wait(NOW_S)
+    assert dispatch is not None
+    assert port.record(dispatch) == PassRecord((0, 2), ())
 
 
 def test_completion_names_its_seats_before_its_sequence(segment: Segment, port: LanePort) -> None:
@@ -176,6 +195,10 @@ def test_completion_names_its_seats_before_its_sequence(segment: Segment, port: 
     done = segment.port_memory(0)[start : start + regmap.LanePort.DONE_STRIDE // 4].tolist()
     assert done[:9] == [1, 1 << 31 | 2, 0, 0, 0, 0, 0, 0, 0x1_0003]
     assert segment.header_memory()[regmap.Segment.DEVICE_BELL // 4] != bell
+    # Nobody empties an entry in between.
+    port.complete(0x1_0013, (1,))
+    done = segment.port_memory(0)[start : start + regmap.LanePort.DONE_STRIDE // 4].tolist()
+    assert done[:9] == [2, 0, 0, 0, 0, 0, 0, 0, 0x1_0013]
     with pytest.raises(InvalidArgument, match="Seat 64 does not exist"):
         port.complete(0x1_0004, (64,))
 

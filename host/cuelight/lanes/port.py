@@ -66,7 +66,8 @@ class LanePort:
         self._shape = self._segment.shape
         self._sequence = ctypes.c_uint32(self._first_sequence())
         self._posted = self._native.cuelight_port_posted(self._port, self._shape.tokens)
-        self._stamps: dict[int, int] = {}
+        self._units = -(-self._shape.seats // _SEATS_PER_UNIT)
+        self._stamps = (ctypes.c_uint32 * regmap.LanePort.RECORD_COUNT)()
         self._raw_dispatch = (ctypes.c_uint64 * 2)()
         self._raw_record = (ctypes.c_uint32 * (regmap.Record.SIZE // 4))()
         self._memory[regmap.LanePort.PID // 4] = os.getpid()
@@ -82,7 +83,7 @@ class LanePort:
         return self._shape.seats
 
     def wait(self, timeout_s: float) -> Dispatch | None:
-        """Wait for the next dispatch.
+        """Wait for the next dispatch, and for its record: a dispatch without that is as good as none.
 
         Returns
         -------
@@ -93,7 +94,9 @@ class LanePort:
         while True:
             left_s = max(0.0, deadline - time.monotonic())
             sliced_ns = int(min(left_s, _HEARTBEAT_S) * 1e9)
-            found = self._native.cuelight_port_wait(self._port, self._sequence, sliced_ns, self._raw_dispatch)
+            found = self._native.cuelight_port_wait(
+                self._port, self._sequence, sliced_ns, self._units, self._stamps, self._raw_dispatch
+            )
             if found == _STOP or not (found or left_s):
                 return None
             if found:
@@ -108,15 +111,12 @@ class LanePort:
         SegmentError
             Some unit of it is not of this pass: the device has moved on.
         """
-        low = dispatch.sequence & 0xFFFF if dispatch.first else self._stamps.get(dispatch.buffer, 0)
-        units = -(-self._shape.seats // _SEATS_PER_UNIT)
+        units, low = self._units, self._stamps[dispatch.buffer]
         entries = min(dispatch.entries, regmap.Record.ENTRY_COUNT)
-        stamp = self._native.cuelight_port_record(self._port, dispatch.buffer, low, units, entries, self._raw_record)
-        if not stamp:
+        if not self._native.cuelight_port_record(self._port, dispatch.buffer, low, units, entries, self._raw_record):
             raise SegmentError(
                 f"The record of pass {dispatch.pass_number} is not whole; drop the dispatch and wait for the next one."
             )
-        self._stamps[dispatch.buffer] = stamp
         words = self._raw_record[: _UNIT_WORDS * (units + entries)]
         decode = tuple(
             _SEATS_PER_UNIT * unit + 32 * word + bit
@@ -230,8 +230,6 @@ class LanePort:
     def _dispatch(self) -> Dispatch:
         head = regmap.DispatchHead.unpack(self._raw_dispatch[0])
         tail = regmap.DispatchPass.unpack(self._raw_dispatch[1])
-        if head.first:
-            self._stamps[head.buffer] = head.sequence & 0xFFFF
         return Dispatch(
             sequence=head.sequence,
             stage=head.stage,

@@ -44,6 +44,29 @@ bool take_dispatch(const uint8_t *port, uint32_t sequence, uint64_t dispatch[2])
     return static_cast<uint32_t>(dispatch[0]) == sequence;
 }
 
+const uint8_t *record_at(const uint8_t *port, uint32_t buffer) {
+    return port + CUELIGHT_LANE_PORT_RECORD + buffer % CUELIGHT_LANE_PORT_RECORD_COUNT * CUELIGHT_LANE_PORT_RECORD_STRIDE;
+}
+
+// Whether the record of a dispatch's pass is there: where the device brings both, it may have lost its way. `stamps` has
+// the stamp of the pass in each record buffer, 0 where that is not known.
+bool has_record(const uint8_t *port, const uint64_t dispatch[2], uint32_t units, uint32_t *stamps) {
+    const uint32_t buffer = dispatch[0] >> CUELIGHT_DISPATCH_HEAD_BUFFER_BIT & (CUELIGHT_LANE_PORT_RECORD_COUNT - 1);
+    const uint32_t entries =
+        std::min<uint32_t>(dispatch[1] >> CUELIGHT_DISPATCH_PASS_ENTRIES_BIT & 0xff, CUELIGHT_RECORD_ENTRY_COUNT);
+    const uint8_t *const record = record_at(port, buffer);
+    const bool first = dispatch[0] & CUELIGHT_DISPATCH_HEAD_FIRST_MASK;
+    uint32_t low = first ? static_cast<uint32_t>(dispatch[0]) & 0xffff : stamps[buffer];
+    if (!low) low = stamp(record);
+    if (!low) return false;
+    for (uint32_t i = 0; i < units; ++i)
+        if (stamp(record + CUELIGHT_RECORD_BITMAP + i * CUELIGHT_RECORD_BITMAP_STRIDE) != low) return false;
+    for (uint32_t i = 0; i < entries; ++i)
+        if (stamp(record + CUELIGHT_RECORD_ENTRY + i * CUELIGHT_RECORD_ENTRY_STRIDE) != low) return false;
+    stamps[buffer] = low;
+    return true;
+}
+
 bool take_unit(const uint8_t *unit, uint32_t low, uint32_t *out) {
     if (stamp(unit) != low) return false;
     std::memcpy(out, unit, 16);
@@ -67,34 +90,33 @@ uint32_t cuelight_sleep(uint8_t *bell, uint32_t seen, int64_t timeout_ns) {
     return load32(bell);
 }
 
-// Waits for dispatch `*sequence`, or for a later one if the device has moved on (then it is updated). Returns 1 with
-// HEAD and PASS in `dispatch`, 2 if the lane shall stop, 0 when the time is over or it was woken for something else.
-int cuelight_port_wait(uint8_t *port, uint32_t *sequence, int64_t timeout_ns, uint64_t dispatch[2]) {
+// Waits for dispatch `*sequence`, or for a later one if the device has moved on (then it is updated), and for its record
+// of so many units of the bitmap. Returns 1 with HEAD and PASS in `dispatch`, 2 if the lane shall stop, 0 when the time
+// is over or it was woken for something else.
+int cuelight_port_wait(uint8_t *port, uint32_t *sequence, int64_t timeout_ns, uint32_t units, uint32_t *stamps,
+                       uint64_t dispatch[2]) {
     for (bool slept = false;; slept = true) {
         const uint32_t bell = load32(port + CUELIGHT_LANE_PORT_BELL);
         __atomic_fetch_add(word(port, CUELIGHT_LANE_PORT_HEARTBEAT), 1u, __ATOMIC_RELAXED);
         if (load32(port + CUELIGHT_LANE_PORT_STOP)) return 2;
         const uint32_t expected = load32(port + CUELIGHT_LANE_PORT_EXPECTED);
         if (static_cast<int32_t>(expected - *sequence) > 0) *sequence = expected;
-        if (take_dispatch(port, *sequence, dispatch)) return 1;
+        if (take_dispatch(port, *sequence, dispatch) && has_record(port, dispatch, units, stamps)) return 1;
         if (slept) return 0;
         cuelight_bell_sleep(word(port, CUELIGHT_LANE_PORT_BELL), bell, timeout_ns);
     }
 }
 
-// Copies the bitmap's first `units` units and `entries` entries of a record, all with the stamp `low` (0: the first
-// unit's), to `out`, 4 words a unit. Returns the stamp, or 0 if some unit does not match.
-uint32_t cuelight_port_record(const uint8_t *port, uint32_t buffer, uint32_t low, uint32_t units, uint32_t entries,
-                              uint32_t *out) {
-    const uint8_t *record =
-        port + CUELIGHT_LANE_PORT_RECORD + buffer % CUELIGHT_LANE_PORT_RECORD_COUNT * CUELIGHT_LANE_PORT_RECORD_STRIDE;
-    if (!low) low = stamp(record);
-    if (!low) return 0;
+// Copies the bitmap's first `units` units and `entries` entries of a record, all with the stamp `low`, to `out`, 4 words
+// a unit. Returns 0 if some unit does not match.
+int cuelight_port_record(const uint8_t *port, uint32_t buffer, uint32_t low, uint32_t units, uint32_t entries,
+                         uint32_t *out) {
+    const uint8_t *const record = record_at(port, buffer);
     for (uint32_t i = 0; i < units; ++i, out += 4)
         if (!take_unit(record + CUELIGHT_RECORD_BITMAP + i * CUELIGHT_RECORD_BITMAP_STRIDE, low, out)) return 0;
     for (uint32_t i = 0; i < entries; ++i, out += 4)
         if (!take_unit(record + CUELIGHT_RECORD_ENTRY + i * CUELIGHT_RECORD_ENTRY_STRIDE, low, out)) return 0;
-    return low;
+    return 1;
 }
 
 void cuelight_port_complete(uint8_t *port, uint8_t *device_bell, uint32_t sequence, const uint32_t finished[8]) {

@@ -12,12 +12,12 @@ __all__ = ["lane_port_library"]
 
 _WAITING = {
     "cuelight_sleep": (c_uint32, c_void_p, c_uint32, c_int64),
-    "cuelight_port_wait": (c_int, c_void_p, POINTER(c_uint32), c_int64, c_void_p),
+    "cuelight_port_wait": (c_int, c_void_p, POINTER(c_uint32), c_int64, c_uint32, c_void_p, c_void_p),
     "cuelight_port_post": (c_uint32, c_void_p, c_void_p, c_uint32, c_uint32, c_void_p, c_uint32, c_int64),
 }
 _BRIEF = {
     "cuelight_ring": (None, c_void_p),
-    "cuelight_port_record": (c_uint32, c_void_p, c_uint32, c_uint32, c_uint32, c_uint32, c_void_p),
+    "cuelight_port_record": (c_int, c_void_p, c_uint32, c_uint32, c_uint32, c_uint32, c_void_p),
     "cuelight_port_complete": (None, c_void_p, c_void_p, c_uint32, c_void_p),
     "cuelight_port_posted": (c_uint32, c_void_p, c_uint32),
     "cuelight_port_take": (c_uint32, c_void_p, c_uint32, c_uint32, c_void_p, c_uint32),
