@@ -86,6 +86,11 @@ class Group(House):
         """A loop point or the forming of a pass has begun and is certainly not finished."""
         return self.forming is not None or (self.loop is not None and not self.loop.over)
 
+    @property
+    def ends_last_pass(self) -> bool:
+        """The loop point of the only pass that is alive is over, and can't be told to have ended."""
+        return self.loop is not None and self.loop.over and len(self.alive) == 1
+
     def end_loop(self) -> None:
         """Notes that the loop point, if there is one that is over, has ended."""
         if self.loop is None or not self.loop.over:

@@ -141,7 +141,10 @@ class Registers:
                 resetting=served.resetting,
                 stage=outstanding.leg.stage if outstanding is not None else 0,
             ).pack()
-            return _Wide(value) if outstanding is not None else _Wide(value, ~0xFF00)
+            certain = ~0 if outstanding is not None else ~regmap.LaneLaneStatus(stage=0xFF).pack()
+            if served.ends_last_pass:
+                certain &= ~regmap.LaneLaneStatus(in_pass=1).pack()
+            return _Wide(value, certain)
 
         def busy_ns() -> _Wide:
             scale = golden.ns_per_cycle
