@@ -148,6 +148,7 @@ class Device:
         vocabulary: int = 0,
         tiers: Sequence[Tier] = (),
         polling: bool = False,
+        push: bool | None = None,
         title: str = "",
         progress: Callable[[str, float], object] | None = None,
     ) -> Self:
@@ -170,6 +171,8 @@ class Device:
             What each tier is granted, the highest first; see `set_tiers`.
         polling : bool
             Let the thread that serves lanes spin; for those that can't wake it, such as a GPU.
+        push : bool, optional
+            Whether a board may bring dispatches to its lanes by itself; if left out, where its driver allows it.
         title : str
             What it is used for, for `cuelight status`.
         progress : callable, optional
@@ -186,9 +189,11 @@ class Device:
         TransportError, DeviceLost
             The board can't be used as things are: see the message.
         InvalidArgument
-            A size, or a tier, is out of range.
+            A size, or a tier, is out of range; or this device can't push.
         """
         reopen: Callable[[], Transport]
+        if push and uri == "twin":
+            raise InvalidArgument("The twin masters no bus; leave PUSH out, or open a board on PCI Express.")
         if uri == "twin":
             from cuelight.transports.twin import TwinTransport
 
@@ -206,7 +211,8 @@ class Device:
         elif uri.partition(":")[0] == "pcie":
             from cuelight.transports.pcie import Board
 
-            reopen = Board(uri, context=context, blocks=blocks, vocabulary=vocabulary, polling=polling).open
+            board = Board(uri, context=context, blocks=blocks, vocabulary=vocabulary, polling=polling, push=push)
+            reopen = board.open
         else:
             raise UnknownDevice(f"There is no device {uri!r}; this version knows 'twin' and 'pcie:0000:65:00.0'.")
         transport = reopen()

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from cuelight import regmap
+from cuelight import Device, regmap
 from cuelight.errors import (
     CuelightError,
     DeviceBusy,
@@ -22,16 +24,25 @@ from cuelight.errors import (
     TransportError,
     UnknownDevice,
 )
+from cuelight.lanes.port import LanePort
 from cuelight.pci.function import find_boards
-from cuelight.regmap import COUNTERS, IDENTITY
+from cuelight.regmap import COUNTERS, IDENTITY, PushCommand
+from cuelight.transports.bar import BAR_SIZE
 from cuelight.transports.lock import DeviceLock
-from cuelight.transports.pcie import Board, open_registers
+from cuelight.transports.pcie import Board
+from cuelight.transports.pcie_vfio import VfioDevice
 from cuelight.transports.polled import PolledTransport
+from cuelight.transports.push import PushTimes
+from cuelight.transports.vfio import Op
 
 from .board import BDF, BUS_MASTER, MEMORY, make_board, resource, write_registers
+from .checks import until
+from .vfio_kernel import VfioKernel
 
 WAIT_S = 30.0
 URI = f"pcie:{BDF}"
+COMMAND = BAR_SIZE + 4
+"""Of the configuration space behind BAR0 in a VFIO device's file."""
 # The kernel lets nobody write it, not even root.
 UNWRITABLE = Path("/proc/sys/kernel/osrelease")
 
@@ -217,10 +228,100 @@ def test_only_board_is_meant_where_none_is_named(tmp_path: Path) -> None:
 
 def test_push_is_refused_where_only_registers_can_be_reached(root: Path) -> None:
     with pytest.raises(InvalidArgument, match=r"needs an IOMMU .*; bind the board to vfio-pci"):
-        open_registers(URI, push=True, root=root)
+        Board(URI, push=True, context=64, blocks=4, root=root).open()
+    DeviceLock(folder(root) / "config", URI).close()
+    with pytest.raises(InvalidArgument, match="The twin masters no bus; leave PUSH out"):
+        Device.open("twin", push=True)
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VfioKernel:
+    kernel = VfioKernel(tmp_path / "dev")
+    monkeypatch.setattr(
+        "cuelight.transports.pcie.VfioDevice",
+        functools.partial(VfioDevice, devices=kernel.devices, ioctl=kernel.ioctl),
+    )
+    return kernel
+
+
+@pytest.fixture
+def isolated(root: Path) -> Path:
+    """The board is bound to vfio-pci, and alone behind its IOMMU."""
     bind("vfio-pci")(root)
-    with pytest.raises(InvalidArgument, match=r"PUSH to .* is not in this version of the driver"):
-        open_registers(URI, push=True, root=root)
+    group = root / "kernel" / "iommu_groups" / "12"
+    (group / "devices").mkdir(parents=True)
+    (group / "devices" / BDF).symlink_to(folder(root))
+    (folder(root) / "iommu_group").symlink_to(group)
+    return root
+
+
+def board_word(kernel: VfioKernel, offset: int, width: int = 4) -> int:
+    return int.from_bytes(kernel.board.read_bytes()[offset : offset + width], "little")
+
+
+def test_board_behind_an_iommu_reaches_the_ports_of_its_lanes_and_nothing_else(
+    isolated: Path, kernel: VfioKernel
+) -> None:
+    transport = open_board(isolated)
+    shape = transport.segment.shape
+    ports = transport.segment.port_memory(0).ctypes.data
+    assert kernel.mapped == {1 << 32: (ports, shape.lanes * shape.port_stride)}
+    assert len(kernel.eventfds) == 4
+    assert board_word(kernel, COMMAND, 2) & BUS_MASTER
+    for lane in range(shape.lanes):
+        push = regmap.PUSH + regmap.PUSH_STRIDE * lane
+        port = (1 << 32) + lane * shape.port_stride
+        assert board_word(kernel, push + regmap.Push.PORT_ADDRESS, 8) == port
+        assert board_word(kernel, push + regmap.Push.HEARTBEAT_ADDRESS, 8) == port + regmap.LanePort.HEARTBEAT
+        # Nobody is there to be pushed to.
+        assert board_word(kernel, push + regmap.Push.COMMAND) == 0
+        overdue = board_word(kernel, push + regmap.Push.OVERDUE)
+        assert overdue == round(1e6 * PushTimes().overdue_s)
+    transport.close()
+    assert not board_word(kernel, COMMAND, 2) & BUS_MASTER
+    assert not kernel.eventfds
+
+
+def test_lane_is_probed_once_it_shows_that_it_lives(isolated: Path, kernel: VfioKernel) -> None:
+    transport = open_board(isolated)
+    push = regmap.PUSH + regmap.PUSH_STRIDE
+    with LanePort(transport.segment.path, 1) as port:
+        until(lambda: port.wait(0.01) is None and board_word(kernel, push + regmap.Push.COMMAND) == PushCommand.PROBE)
+    assert board_word(kernel, push + regmap.Push.GENERATION) == 1
+    assert board_word(kernel, regmap.PUSH + regmap.Push.COMMAND) == 0
+    transport.close()
+
+
+def test_interrupt_wakes_the_host(isolated: Path, kernel: VfioKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each vector that announces something to the host; without one, nobody looks at counters for a while."""
+    monkeypatch.setattr("cuelight.transports.polled._CHECK_S", 1e6)
+    transport = open_board(isolated)
+    for vector, counter in enumerate((regmap.Counters.REJECTED, regmap.Counters.RETIRED)):
+        bell = transport.segment.host_bell()
+        with kernel.board.open("r+b") as stream:
+            stream.seek(COUNTERS + counter)
+            stream.write(b"\1")
+        os.eventfd_write(kernel.eventfds[vector], 1)
+        assert transport.wait(bell, WAIT_S) != bell
+    transport.close()
+
+
+@pytest.mark.parametrize("op", [Op.IOMMU_MAP_DMA, Op.DEVICE_SET_IRQS, Op.DEVICE_GET_IRQ_INFO])
+def test_board_that_may_not_push_is_refused_and_can_be_polled(isolated: Path, kernel: VfioKernel, op: Op) -> None:
+    kernel.refuse[op] = errno.ENOMEM
+    with pytest.raises(TransportError, match=f"VFIO refuses {op.name}"):
+        open_board(isolated)
+    kernel.order.clear()
+    transport = Board(URI, push=False, context=64, blocks=4, root=isolated).open()
+    assert Op.IOMMU_MAP_DMA not in kernel.order
+    assert not board_word(kernel, COMMAND, 2) & BUS_MASTER
+    transport.close()
+
+
+@pytest.mark.parametrize("times", [{"stall_s": 0.0}, {"overdue_s": 5000.0}, {"beats": 256}, {"beats": 0}])
+def test_times_that_no_register_holds_are_refused(times: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument):
+        PushTimes(**times).registers()
 
 
 def remove(root: Path) -> None:

@@ -101,11 +101,11 @@ def test_model_runs_on_a_board_as_on_the_twin(model: Path, monkeypatch: pytest.M
     """From the URI to a lane process and back; only the way to the registers is another one."""
     asked = []
 
-    def open_registers(uri: str, *, root: Path) -> ModelRegisters:
+    def open_board(uri: str, push: bool | None, root: Path) -> tuple[ModelRegisters, None]:
         asked.append(uri)
-        return ModelRegisters(lanes=1, slots=64, seats=16)
+        return ModelRegisters(lanes=1, slots=64, seats=16), None
 
-    monkeypatch.setattr("cuelight.transports.pcie.open_registers", open_registers)
+    monkeypatch.setattr("cuelight.transports.pcie.open_board", open_board)
     texts = []
     for device in ("twin", "pcie:0000:65:00.0"):
         with LLM.open(model, device, kv_positions=1024, threads=1) as llm:

@@ -217,19 +217,6 @@ def test_entries_of_an_earlier_pass_leave_no_trace_in_a_shorter_record(transport
         assert entries[-1] == 0
 
 
-def test_completion_entries_are_empty_when_a_dispatch_uses_them_again(transport: Transport) -> None:
-    with LanePort(transport.segment.path, 0) as port:
-        admit(transport)
-        for _ in range(40):
-            dispatch = take(port)
-            start = (regmap.LanePort.DONE + dispatch.sequence % 16 * regmap.LanePort.DONE_STRIDE) // 4
-            entry = transport.segment.port_memory(0)[start : start + regmap.LanePort.DONE_STRIDE // 4]
-            assert not entry.any()
-            # Seats that nobody holds: the device ignores them, the entry must lose them.
-            port.complete(dispatch.sequence, range(1, SEATS))
-        assert transport.read32(regmap.COUNTERS + regmap.Counters.COMPLETIONS_IGNORED) == 0
-
-
 def test_device_sleeps_when_nothing_is_in_flight(transport: Transport) -> None:
     assert cpu_time_of_a_second() < 0.2
 

@@ -38,7 +38,7 @@ def library(name: str) -> ctypes.CDLL:
     """
     source = _NATIVE / f"{name}.cpp"
     digest = hashlib.sha256(" ".join(_FLAGS).encode())
-    for file in (source, *sorted(_INCLUDE.glob("*.h*"))):
+    for file in (source, *sorted(_NATIVE.glob("*.hpp")), *sorted(_INCLUDE.glob("*.h"))):
         digest.update(file.read_bytes())
     folder = cache_folder() / "native"
     target = folder / f"{name}-{digest.hexdigest()[:32]}.so"

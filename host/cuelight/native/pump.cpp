@@ -1,9 +1,11 @@
-// The pump: serves the lanes of a device whose registers the host reads and writes, as no interrupt tells it anything.
-// It runs in a thread of its caller's, and sleeps when the device can have nothing new: nothing happens there but what
-// a write of the host or a completion has begun.
+// The pump: serves the lanes of a device whose registers the host reads and writes. It runs in a thread of its caller's,
+// and sleeps when the device can have nothing new: nothing happens there but what a write of the host or a completion
+// has begun, or an interrupt tells.
 
+#include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -11,7 +13,7 @@
 #include <mutex>
 #include <vector>
 
-#include "cuelight_carry.hpp"
+#include "delivery.hpp"
 
 namespace {
 
@@ -28,6 +30,11 @@ constexpr uint32_t trace_batch = 8, long_trace_batch = 64, rounds_per_trace = 8;
 constexpr size_t trace_limit = 1 << 20;
 constexpr std::chrono::milliseconds lock_slice{100};
 constexpr unsigned lock_slices = 30;
+// REST, which being in POLL again takes at most, is a tenth of a second.
+constexpr int64_t recall_ns = INT64_C(5000000000);
+
+// MSI-X vectors.
+constexpr uint32_t reject_waits = 1 << 0, retirement_waits = 1 << 1, lane_fell = 1 << 2, all_vectors = 0xf;
 
 int64_t now_ns() {
     timespec now;
@@ -65,6 +72,8 @@ struct Bus {
     int write(uint32_t offset, uint32_t width, uint64_t value) { return write_register(context, offset, width, value); }
 };
 
+using Lane = cuelight::Delivery<Bus>;
+
 struct Event {
     uint64_t head, payload;
 };
@@ -73,9 +82,9 @@ class Pump {
   public:
     Pump(const Bus &bus, uint8_t *memory, uint64_t size, uint32_t lanes, uint32_t seats, uint32_t ports,
          uint32_t port_stride, bool polling)
-        : bus_(bus), memory_(memory), size_(size), polling_(polling), carriers_(lanes) {
+        : bus_(bus), memory_(memory), size_(size), polling_(polling), lanes_(lanes) {
         for (uint32_t i = 0; i < lanes; ++i)
-            carriers_[i].attach(&bus_, i, seats, memory + ports + uint64_t{i} * port_stride);
+            lanes_[i].attach(&bus_, i, seats, memory + ports + uint64_t{i} * port_stride);
         device_bell_ = bell_at(memory + CUELIGHT_SEGMENT_DEVICE_BELL);
         host_bell_ = bell_at(memory + CUELIGHT_SEGMENT_HOST_BELL);
     }
@@ -87,6 +96,10 @@ class Pump {
         const int64_t end = now_ns() + period_ns;
         int64_t news_ns = now_ns(), nap_ns = first_nap_ns;
         uint32_t heard = cuelight_bell_read(device_bell_);
+        {
+            const std::lock_guard<std::timed_mutex> lock(mutex_);
+            if (const int status = remind()) return status;
+        }
         for (unsigned quiet = 0; now_ns() < end; ++quiet) {
             if (closing_.load()) return closed;
             const uint32_t seen = cuelight_bell_read(device_bell_);
@@ -111,11 +124,12 @@ class Pump {
     }
 
     int write(uint32_t offset, uint32_t width, uint64_t value) {
-        const bool moves_sequences = offset - CUELIGHT_LANE < CUELIGHT_LANE_STRIDE * CUELIGHT_LANE_COUNT ||
-                                     offset == CUELIGHT_CONTROL + CUELIGHT_CONTROL_GROUP_RESET;
+        const bool resets = offset == CUELIGHT_CONTROL + CUELIGHT_CONTROL_GROUP_RESET;
+        const bool moves_sequences = resets || offset - CUELIGHT_LANE < CUELIGHT_LANE_STRIDE * CUELIGHT_LANE_COUNT;
         int status = ok;
         if (moves_sequences)
             status = alone([&] {
+                if (const int failed = resets && value < lanes_.size() ? begin_anew(lanes_[value]) : ok) return failed;
                 const int written = bus_.write(offset, width, value);
                 return written ? written : resynchronize();
             });
@@ -144,6 +158,38 @@ class Pump {
             trace_.erase(trace_.begin(), trace_.begin() + *count);
             return int{ok};
         });
+    }
+
+    // Has the device probe a lane that is sound.
+    int probe(uint32_t lane, uint32_t generation) {
+        const int status = alone([&] { return lanes_[lane].probe(generation); });
+        cuelight_bell_ring(device_bell_);
+        return status;
+    }
+
+    // The mode of a lane, as far as it has been seen.
+    uint32_t way(uint32_t lane) const { return static_cast<uint32_t>(lanes_[lane].way()); }
+
+    // Listens to eventfds that count the device's interrupts, one for each vector, for `period_ms`, or until it is
+    // closed. From the first call on, nothing is looked for in each round that a vector announces.
+    int listen(const int *descriptors, uint32_t count, int period_ms) {
+        announced_.fetch_or(all_vectors);
+        listening_.store(true);
+        std::vector<pollfd> waiting(count);
+        for (uint32_t i = 0; i < count; ++i) waiting[i] = {descriptors[i], POLLIN, 0};
+        const int64_t end = now_ns() + int64_t{period_ms} * 1000000;
+        for (int64_t left = end - now_ns(); left > 0; left = end - now_ns()) {
+            if (closing_.load()) return closed;
+            if (poll(waiting.data(), count, static_cast<int>(left / 1000000) + 1) <= 0) continue;
+            uint32_t vectors = 0;
+            uint64_t counted;
+            for (uint32_t i = 0; i < count; ++i)
+                if (waiting[i].revents & POLLIN && read(descriptors[i], &counted, sizeof counted) == sizeof counted)
+                    vectors |= 1u << i;
+            announced_.fetch_or(vectors);
+            cuelight_bell_ring(device_bell_);
+        }
+        return ok;
     }
 
     // Whether it goes round within so many slices of a millisecond; `late` if not.
@@ -180,24 +226,35 @@ class Pump {
     }
 
     int resynchronize() {
-        for (auto &carrier : carriers_)
-            if (const int status = carrier.resynchronize()) return status;
+        for (auto &lane : lanes_)
+            if (const int status = lane.resynchronize()) return status;
+        return ok;
+    }
+
+    // Leaves nothing to another process in the lane's place; before its group is reset.
+    int begin_anew(Lane &lane) {
+        bool back = false;
+        for (const int64_t end = now_ns() + recall_ns; !back;)
+            if (const int status = now_ns() > end ? int{late} : lane.recall(&back)) return status;
+        lane.clear();
+        return ok;
+    }
+
+    // What no interrupt may have told: it can get lost.
+    int remind() {
+        announced_.fetch_or(all_vectors);
+        for (auto &lane : lanes_)
+            if (const int status = lane.remind()) return status;
         return ok;
     }
 
     // One round; `news` if the device or a lane had any.
     int serve(bool *news) {
-        for (auto &carrier : carriers_) {
-            if (carrier.complete()) {
-                *news = true;
-                if (const int status = carrier.forward()) return status;
-            }
-            // A lane has two dispatches at most, whatever its device says.
-            bool found = true;
-            for (unsigned i = 0; found && i < 2; ++i, *news |= found)
-                if (const int status = carrier.deliver(&found)) return status;
-        }
-        if (const int status = watch(news)) return status;
+        const uint32_t announced = listening_.load() ? announced_.exchange(0) : all_vectors;
+        for (auto &lane : lanes_)
+            if (const int status = lane.serve(announced & lane_fell, news)) return status;
+        if (announced & (reject_waits | retirement_waits))
+            if (const int status = watch(news)) return status;
         // Where lanes leave no pause in it, the trace must still not overflow.
         if (*news && ++busy_rounds_ % rounds_per_trace) return ok;
         return take_events(*news ? long_trace_batch : trace_batch, news);
@@ -253,14 +310,14 @@ class Pump {
     }
 
     bool outstanding() const {
-        for (const auto &carrier : carriers_)
-            if (carrier.outstanding()) return true;
+        for (const auto &lane : lanes_)
+            if (lane.outstanding()) return true;
         return false;
     }
 
     bool complete() const {
-        for (const auto &carrier : carriers_)
-            if (carrier.complete()) return true;
+        for (const auto &lane : lanes_)
+            if (lane.complete()) return true;
         return false;
     }
 
@@ -271,13 +328,14 @@ class Pump {
     uint32_t *device_bell_, *host_bell_;
 
     std::timed_mutex mutex_;  // guards what follows
-    std::vector<cuelight::Carrier<Bus>> carriers_;
+    std::vector<Lane> lanes_;
     std::deque<Event> trace_;
     uint32_t retired_ = 0, rejected_ = 0, busy_rounds_ = 0;
 
     std::atomic<int> callers_{0};
     std::atomic<uint32_t> beats_{0};
-    std::atomic<bool> sleeping_{false}, closing_{false};
+    std::atomic<uint32_t> announced_{0};  // vectors that have come
+    std::atomic<bool> listening_{false}, sleeping_{false}, closing_{false};
 };
 
 Pump &pump(void *handle) { return *static_cast<Pump *>(handle); }
@@ -306,6 +364,16 @@ int cuelight_pump_write(void *handle, uint32_t offset, uint32_t width, uint64_t 
 
 int cuelight_pump_take_trace(void *handle, void *events, uint32_t limit, uint32_t *count) {
     return pump(handle).take_trace(static_cast<Event *>(events), limit, count);
+}
+
+int cuelight_pump_probe(void *handle, uint32_t lane, uint32_t generation) {
+    return pump(handle).probe(lane, generation);
+}
+
+uint32_t cuelight_pump_way(void *handle, uint32_t lane) { return pump(handle).way(lane); }
+
+int cuelight_pump_listen(void *handle, const int *descriptors, uint32_t count, int period_ms) {
+    return pump(handle).listen(descriptors, count, period_ms);
 }
 
 int cuelight_pump_beat(void *handle, uint32_t timeout_ms) { return pump(handle).beat(timeout_ms); }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from pathlib import Path
 
 from cuelight import regmap
@@ -14,8 +15,9 @@ from cuelight.transports.lock import DeviceLock
 from cuelight.transports.pcie_sysfs import open_by_sysfs
 from cuelight.transports.pcie_vfio import VfioDevice
 from cuelight.transports.polled import PolledTransport
+from cuelight.transports.push import Master
 
-__all__ = ["Board", "open_registers"]
+__all__ = ["Board", "open_board"]
 
 
 class Board:
@@ -29,6 +31,8 @@ class Board:
         Sizes of the segment; see `Shape`.
     polling : bool
         As for `PolledTransport`.
+    push : bool, optional
+        Whether the board shall master the bus; if left out, where its driver allows it.
     root : Path
         Where sysfs is mounted.
     """
@@ -41,12 +45,15 @@ class Board:
         blocks: int = 32,
         vocabulary: int = 0,
         polling: bool = False,
+        push: bool | None = None,
         root: Path = Path("/sys"),
     ) -> None:
         self._uri = uri
+        self._push = push
         self._root = root
-        self._settings = {"context": context, "blocks": blocks, "vocabulary": vocabulary}
-        self._polling = polling
+        self._open = functools.partial(
+            PolledTransport, context=context, blocks=blocks, vocabulary=vocabulary, polling=polling
+        )
         self._opened: PolledTransport | None = None
 
     def open(self) -> PolledTransport:
@@ -60,41 +67,27 @@ class Board:
             Another program has it.
         DeviceLost
             It does not answer.
+        InvalidArgument
+            It shall master the bus, and can't.
         TransportError
             This user may not use it, it is of another version, or the system is not set up for it.
         """
         if self._opened:
             # Its segment is still looked at.
             self._opened.release()
-        registers = open_registers(self._uri, root=self._root)
-        self._opened = PolledTransport(registers, polling=self._polling, **self._settings)
+        self._opened = self._open(*open_board(self._uri, self._push, self._root))
         return self._opened
 
 
-def open_registers(uri: str, *, push: bool = False, root: Path = Path("/sys")) -> Bar:
-    """Open a board's registers, fresh from reset; errors are those of `Board.open`, and:
-
-    Parameters
-    ----------
-    uri, root
-        As for `Board`.
-    push : bool
-        The board is to master the bus.
-
-    Raises
-    ------
-    InvalidArgument
-        It can't: see the message.
-    """
+def open_board(uri: str, push: bool | None, root: Path) -> tuple[Bar, Master | None]:
+    """Open a board's registers, fresh from reset, and what it needs to master the bus; all else is as for `Board`."""
     function = _find(uri, root)
     function.check_ids()
     driver = function.driver
-    if push:
+    if push and driver is None:
         raise InvalidArgument(
             f"PUSH to {function.address} needs an IOMMU that knows this program's memory, and interrupts, which sysfs "
             "has neither of; bind the board to vfio-pci, or leave PUSH out."
-            if driver is None
-            else f"PUSH to {function.address} is not in this version of the driver; leave it out."
         )
     if driver not in (None, "vfio-pci"):
         raise TransportError(
@@ -109,12 +102,16 @@ def open_registers(uri: str, *, push: bool = False, root: Path = Path("/sys")) -
             raise TransportError(
                 f"{function.address} reads all ones, so its link is down; check its power and its slot, then rescan."
             )
-        bar = open_by_sysfs(function, lock, held) if driver is None else VfioDevice(function).map_bar(lock, held)
+        if driver is None:
+            bar, master = open_by_sysfs(function, lock, held), None
+        else:
+            master = VfioDevice(function)
+            bar = master.map_bar(lock, held)
         _check_fresh(bar, function)
     except BaseException:
         held.close()
         raise
-    return bar
+    return bar, None if push is False else master
 
 
 def _find(uri: str, root: Path) -> Function:

@@ -18,7 +18,7 @@ from cuelight.pci.config import Command
 from cuelight.pci.function import Function
 from cuelight.transports.bar import BAR_SIZE, Bar
 from cuelight.transports.lock import DeviceLock
-from cuelight.transports.pcie_config import ConfigFile
+from cuelight.transports.pcie_config import ConfigFile, Mastering
 from cuelight.transports.vfio import (
     API_VERSION,
     BAR0_REGION,
@@ -170,6 +170,16 @@ class VfioDevice:
         self._ask(self._device, Op.DEVICE_SET_IRQS, irq_set(MSIX_IRQ, descriptors), "open it again")
         self._held.callback(self._close_interrupts)
         return descriptors
+
+    def start_mastering(self) -> None:
+        """Let the board write and read memory that is mapped for it, until `close`; see `Mastering`.
+
+        Raises
+        ------
+        TransportError
+            It does not become bus master.
+        """
+        self._held.callback(Mastering(self._config, f"pcie:{self._function.address}").close)
 
     def close(self) -> None:
         """Give the board back: it reaches no memory of this process any more. A second call does nothing."""

@@ -6,6 +6,7 @@ import ctypes
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from typing import NoReturn
 
 from cuelight import regmap
@@ -15,6 +16,7 @@ from cuelight.regmap import IDENTITY
 from cuelight.segment import Segment, Shape
 from cuelight.transports.base import wait_for_bell
 from cuelight.transports.identity import identify
+from cuelight.transports.push import DEFAULT_TIMES, Master, Pushing, PushTimes
 from cuelight.transports.registers import Access, Registers, check_offset, check_value
 from cuelight.transports.tracing import RawEvent, decode_event
 
@@ -28,16 +30,20 @@ _TRACE_CHUNK = 64
 
 
 class PolledTransport:
-    """A `Transport` in which lanes are polled: the device masters nothing.
+    """A `Transport` in which the host serves the lanes.
 
     A thread reads the device's poll registers, fills the lanes' rings in the shared segment and forwards their
-    completions. With nothing in flight it sleeps, but looks ten times a second whether the device is still the one
-    that was opened.
+    completions. Where the device may master the bus, it fills the rings of lanes that are sound itself. With nothing
+    in flight the thread sleeps, but looks ten times a second whether the device is still the one that was opened.
 
     Parameters
     ----------
     registers : Registers
         Of a device fresh from reset; closed with this, and if it can't be opened.
+    master : Master, optional
+        The device, where it may master the bus; without it, it never does.
+    times : PushTimes
+        How long a device that masters the bus waits.
     tokens, context, blocks, vocabulary : int
         Sizes of the segment; see `Shape`.
     polling : bool
@@ -58,7 +64,9 @@ class PolledTransport:
     def __init__(
         self,
         registers: Registers,
+        master: Master | None = None,
         *,
+        times: PushTimes = DEFAULT_TIMES,
         tokens: int = 1024,
         context: int = 2048,
         blocks: int = 32,
@@ -81,16 +89,20 @@ class PolledTransport:
         except BaseException:
             registers.close()
             raise
-        self._thread = threading.Thread(target=self._serve, name="cuelight-pump", daemon=True)
+        self._pushing: Pushing | None = None
+        self._threads: list[threading.Thread] = []
         try:
             self._pump = self._open_pump(shape, polling)
-            self._thread.start()
+            # Not in `close`: a call of another thread may still be in there.
+            weakref.finalize(self, _free, self._library, self._pump, self._threads, self._access)
+            if master:
+                self._pushing = Pushing(master, registers, self._segment, self._library, self._pump, times)
+                self._start("cuelight-interrupts", self._pushing.listen)
+            self._start("cuelight-pump", self._serve)
         except BaseException:
-            self._segment.close()
             registers.close()
+            self._segment.close()
             raise
-        # Not in `close`: a call of another thread may still be in there.
-        weakref.finalize(self, _free, self._library, self._pump, self._thread, self._access)
 
     @property
     def segment(self) -> Segment:
@@ -146,8 +158,7 @@ class PolledTransport:
         with self._release_once:
             self._closed = True
             self._library.cuelight_pump_close(self._pump)
-            if self._thread is not threading.current_thread():
-                self._thread.join(_JOIN_S)
+            _join(self._threads)
             self._registers.close()
 
     def close(self) -> None:
@@ -181,6 +192,11 @@ class PolledTransport:
             raise
         return int(pump)
 
+    def _start(self, name: str, work: Callable[[], None]) -> None:
+        thread = threading.Thread(target=work, name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
     def _serve(self) -> None:
         try:
             while not self._closed:
@@ -188,6 +204,8 @@ class PolledTransport:
                 self._registers.check()
                 if self._registers.read64(IDENTITY + regmap.Identity.BOOT_NONCE) != self._nonce:
                     raise DeviceLost("The device was reset, so its requests are lost; open it again.")
+                if self._pushing:
+                    self._pushing.tend()
         except DeviceClosed:
             pass
         except CuelightError as error:
@@ -222,12 +240,18 @@ class PolledTransport:
         self._access.fail(status)
 
 
-def _free(library: ctypes.CDLL, pump: int, thread: threading.Thread, access: Access) -> None:
-    # At the end of a program that has closed nothing, the thread is still at work.
+def _join(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        if thread is not threading.current_thread():
+            thread.join(_JOIN_S)
+
+
+def _free(library: ctypes.CDLL, pump: int, threads: list[threading.Thread], access: Access) -> None:
+    # At the end of a program that has closed nothing, they are still at work.
     library.cuelight_pump_close(pump)
-    thread.join(_JOIN_S)
+    _join(threads)
     # What the pump calls must be there as long as itself. One that stands still is left where it is.
-    if not thread.is_alive():
+    if not any(thread.is_alive() for thread in threads):
         library.cuelight_pump_free(pump)
     del access
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
-from collections.abc import Callable, Coroutine
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -39,41 +41,48 @@ class LinkRegisters:
     def __init__(self, board: Board, clk: Any) -> None:
         self._board = board
         self._clk = clk
-        self._asked: queue.SimpleQueue[tuple[Callable[[], Coroutine[Any, Any, int]], Future[int]]] = queue.SimpleQueue()
+        self._asked: queue.SimpleQueue[tuple[Callable[[], Awaitable[Any]], Future[Any]]] = queue.SimpleQueue()
         self._closed = False
+        self.held = contextlib.ExitStack()
+        """Undone when they are closed."""
+        self.reads: Counter[int] = Counter()
+        """By offset."""
         self.access: Access = call_back(self)
 
     def read32(self, offset: int) -> int:
+        self.reads[offset] += 1
+
         async def read() -> int:
             return (await self._board.read(offset, 1))[0]
 
-        return self._ask(read)
+        return self.call(read)
 
     def read64(self, offset: int) -> int:
+        self.reads[offset] += 1
+
         async def read() -> int:
             low, high = await self._board.read(offset, 2)
             return low | high << 32
 
-        return self._ask(read)
+        return self.call(read)
 
     def write32(self, offset: int, value: int) -> None:
-        async def write() -> int:
+        async def write() -> None:
             await self._board.write(offset, [value])
-            return 0
 
-        self._ask(write)
+        self.call(write)
 
     def write64(self, offset: int, value: int) -> None:
-        async def write() -> int:
+        async def write() -> None:
             await self._board.write(offset, [value & 0xFFFF_FFFF, value >> 32])
-            return 0
 
-        self._ask(write)
+        self.call(write)
 
     def check(self) -> None:
         """Nothing but its registers tells whether a simulated board is there."""
 
     def close(self) -> None:
+        self.held.close()
         self._closed = True
 
     async def serve(self, drive: Callable[[LinkRegisters], _T]) -> _T:
@@ -96,10 +105,11 @@ class LinkRegisters:
                 future.set_result(await act())
         return done.result()
 
-    def _ask(self, act: Callable[[], Coroutine[Any, Any, int]]) -> int:
+    def call(self, act: Callable[[], Awaitable[_T]]) -> _T:
+        """Have the simulation do something, and wait for it."""
         if self._closed:
             raise DeviceClosed("The simulated board is closed; open another one.")
-        future: Future[int] = Future()
+        future: Future[_T] = Future()
         self._asked.put((act, future))
         try:
             return future.result(_ANSWER_S)
