@@ -6,9 +6,10 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
+from enum import Enum
 from typing import Any, Self
 
-from cuelight.status import Status
+from cuelight.status import Status, name_codes
 
 __all__ = ["Failovers", "RequestState", "Snapshot"]
 
@@ -70,7 +71,7 @@ class Snapshot:
 
     def to_dict(self) -> dict[str, Any]:
         """Make it JSON-ready."""
-        return asdict(self)
+        return asdict(self, dict_factory=name_codes)
 
     @classmethod
     def from_dict(cls, values: object) -> Self:
@@ -97,6 +98,11 @@ def _build(kind: Any, value: object) -> Any:
             raise ValueError(f"no {kind.__name__}")
         hints = typing.get_type_hints(kind)
         return kind(**{name: _build(hints[name], item) for name, item in value.items()})
+    if origin is Mapping and isinstance(value, dict):
+        of, to = typing.get_args(kind)
+        return {_build(of, key): _build(to, each) for key, each in value.items()}
+    if isinstance(kind, type) and issubclass(kind, Enum) and isinstance(value, str) and value in kind.__members__:
+        return kind[value]
     if kind is float and type(value) is int:
         return float(value)
     if type(value) is not kind:

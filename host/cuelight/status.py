@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from enum import Enum
+from itertools import chain
 from typing import Any
 
 from cuelight.policy import Cost, Tier
@@ -15,10 +18,13 @@ from cuelight.regmap import (
     LANE,
     LANE_STRIDE,
     PAGE,
+    PUSH,
+    PUSH_STRIDE,
     TIER,
     TIER_STRIDE,
     Control,
     Counters,
+    FallCause,
     Group,
     GroupCostChunk,
     GroupOccupancy,
@@ -28,11 +34,34 @@ from cuelight.regmap import (
     LaneLaneStatus,
     Page,
     PageReqStatus,
+    Push,
+    PushMode,
+    PushStatus,
 )
 from cuelight.regmap import Tier as TierRegisters
 from cuelight.transports.base import Transport
 
-__all__ = ["CounterValues", "GroupState", "LaneState", "Status", "read_status"]
+__all__ = ["CounterValues", "Delivery", "GroupState", "LaneState", "Status", "name_codes", "read_status"]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How a lane's dispatches are delivered; counters have 32 bits, they wrap.
+
+    A device that is not on PCI Express has no PUSH: its lanes are in POLL, and all counters are 0.
+    """
+
+    mode: PushMode
+    cause: FallCause | None
+    """Why the lane fell last; None: it never did."""
+    falls: Mapping[FallCause, int]
+    """Falls by cause; a cause that there was none of is left out."""
+    returns: int
+    """Times that the lane came to PUSH."""
+    pushed: int
+    """Dispatches that the device wrote into the lane's port."""
+    late: int
+    """Completions that no heartbeat read waited for any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +86,7 @@ class LaneState:
     """Dispatches that may be outstanding."""
     busy_ns: int
     """Time in which a dispatch was outstanding, in nanoseconds."""
+    delivery: Delivery
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +160,18 @@ class Status:
 
     def to_dict(self) -> dict[str, Any]:
         """Make it JSON-ready."""
-        return asdict(self)
+        return asdict(self, dict_factory=name_codes)
+
+
+def name_codes(items: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Make fields of a dataclass JSON-ready, as `dict_factory` of `asdict`: codes are told by their names."""
+    return {name: _name(value) for name, value in items}
+
+
+def _name(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_name(key): each for key, each in value.items()}
+    return value.name if isinstance(value, Enum) else value
 
 
 def read_status(transport: Transport) -> Status:
@@ -153,14 +194,15 @@ def read_status(transport: Transport) -> Status:
         stages=read32(CONTROL + Control.STAGE_COUNT),
         active=page.active,
         offered=None if page.slot == 0xFFFF else page.slot,
-        lanes=tuple(_read_lane(transport, LANE + LANE_STRIDE * lane) for lane in range(capabilities.lanes)),
+        lanes=tuple(_read_lane(transport, lane) for lane in range(capabilities.lanes)),
         groups=tuple(_read_group(transport, GROUP + GROUP_STRIDE * group) for group in range(capabilities.lanes)),
         tiers=tuple(_read_tier(transport, TIER + TIER_STRIDE * tier) for tier in range(capabilities.tiers)),
         counters=CounterValues(**_read_counters(transport)),
     )
 
 
-def _read_lane(transport: Transport, base: int) -> LaneState:
+def _read_lane(transport: Transport, lane: int) -> LaneState:
+    base = LANE + LANE_STRIDE * lane
     status = LaneLaneStatus.unpack(transport.read32(base + Lane.LANE_STATUS))
     return LaneState(
         outstanding=bool(status.outstanding),
@@ -172,7 +214,30 @@ def _read_lane(transport: Transport, base: int) -> LaneState:
         passes=transport.read32(base + Lane.PASS),
         depth=transport.read32(base + Lane.DEPTH),
         busy_ns=transport.read64(base + Lane.BUSY_NS),
+        delivery=_read_delivery(transport, PUSH + PUSH_STRIDE * lane),
     )
+
+
+def _read_delivery(transport: Transport, base: int) -> Delivery:
+    status = PushStatus.unpack(transport.read32(base + Push.STATUS))
+    returns, late = _read_pair(transport, base + Push.RETURNS)
+    # Where the lane never fell there is nothing to read.
+    firsts = range(0, Push.FALLS_COUNT, 2) if status.cause else range(0)
+    pairs = (_read_pair(transport, base + Push.FALLS + Push.FALLS_STRIDE * first) for first in firsts)
+    return Delivery(
+        mode=PushMode(status.mode),
+        cause=FallCause(status.cause) if status.cause else None,
+        falls={FallCause(code): count for code, count in enumerate(chain(*pairs)) if code and count},
+        returns=returns,
+        pushed=transport.read32(base + Push.PUSHED),
+        late=late,
+    )
+
+
+def _read_pair(transport: Transport, offset: int) -> tuple[int, int]:
+    """Two neighbouring counters of 32 bits in one transaction, as each takes a microsecond on PCI Express."""
+    pair = transport.read64(offset)
+    return pair & 0xFFFF_FFFF, pair >> 32
 
 
 def _read_group(transport: Transport, base: int) -> GroupState:

@@ -21,6 +21,7 @@ from cuelight.publish import Publisher
 from cuelight.snapshot import Snapshot
 
 from .checks import until
+from .fallen import fallen
 from .lane import STAGES, InstantLane
 
 
@@ -78,6 +79,26 @@ def test_a_snapshot_comes_over_whole(device: Device) -> None:
 def test_it_is_json_and_comes_back_as_it_went(device: Device) -> None:
     snapshot = device.snapshot()
     assert Snapshot.from_dict(json.loads(json.dumps(snapshot.to_dict()))) == snapshot
+
+
+def test_codes_have_their_names_in_json(device: Device) -> None:
+    snapshot = fallen(device.snapshot())
+    told = json.loads(json.dumps(snapshot.to_dict()))
+    first, second = (lane["delivery"] for lane in told["status"]["lanes"])
+    assert (first["mode"], first["cause"], first["falls"]) == ("PUSH", "OVERDUE", {"TIMEOUT": 2, "OVERDUE": 11})
+    assert (second["mode"], second["cause"], second["falls"]) == ("PROBING", None, {})
+    assert json.loads(json.dumps(snapshot.status.to_dict())) == told["status"]
+    assert Snapshot.from_dict(told) == snapshot
+    for strange in (
+        {"mode": "PULL"},
+        {"mode": 2},
+        {"cause": "PUSH"},
+        {"falls": {"PUSH": 1}},
+        {"falls": {"OVERDUE": "1"}},
+    ):
+        told["status"]["lanes"][0]["delivery"] = first | strange
+        with pytest.raises(ValueError, match="no"):
+            Snapshot.from_dict(told)
 
 
 def test_looking_changes_nothing_that_is_counted(device: Device) -> None:
