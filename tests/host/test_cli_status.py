@@ -23,9 +23,11 @@ from cuelight.observe import find_devices
 from cuelight.snapshot import Snapshot
 
 from .checks import WAIT_S, until
+from .fallen import fallen
 from .lane import STAGES, InstantLane
 
 NO_PID = 1 << 22
+FALLS = ["lane 0 fell to POLL, last by OVERDUE: TIMEOUT 2, OVERDUE 11"]
 
 
 @pytest.fixture
@@ -105,10 +107,20 @@ def test_one_that_does_not_answer_hides_no_other(
     assert main(["status"]) == 1
 
 
+def test_lanes_show_how_dispatches_come_to_them(busy: Device) -> None:
+    """One that fell has a line that says why, and how often."""
+    snapshot = busy.snapshot()
+    for seen, modes in ((snapshot, ["POLL", "POLL"]), (fallen(snapshot), ["PUSH", "PROBING"])):
+        said = "\n".join(show(seen))
+        assert re.findall(r"^ +[01] (?:stage \d+|idle) +([A-Z]+) ", said, re.MULTILINE) == modes
+        falls = re.findall(r"^lane .* fell .*$", said, re.MULTILINE)
+        assert [line.rstrip() for line in falls] == FALLS * (seen is not snapshot)
+
+
 @pytest.mark.parametrize("width", [66, 80, 120])
 def test_no_number_is_cut_or_broken_over_lines(busy: Device, width: int) -> None:
     """The lanes' table is the widest."""
-    lines = show(busy.snapshot(), width=width)
+    lines = show(fallen(busy.snapshot()), width=width)
     lanes = [line for line in lines if re.match(r" +[01] ", line)]
     assert len(lanes) == 2
     assert max(map(len, lines)) <= width

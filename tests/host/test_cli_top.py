@@ -20,10 +20,11 @@ from cuelight.cli.top.paint import bar, columns, count, rate, seconds
 from cuelight.cli.top.scrape import Scrape
 from cuelight.daemon.metrics import Metrics, render
 from cuelight.device import Device
-from cuelight.observe import FOLDER, SUFFIX
+from cuelight.observe import FOLDER, SUFFIX, observe
 from cuelight.request import Token
 
 from .checks import until
+from .fallen import fallen
 from .lane import STAGES, InstantLane
 
 SMALL, LARGE = (80, 24), (140, 45)
@@ -90,6 +91,24 @@ def test_a_panel_is_cut_nowhere_in_the_middle_of_a_number(device: Device) -> Non
         assert "…" not in "".join(screen(top)[1:])
 
     run(script)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_a_lane_shows_how_dispatches_come_to_it(
+    device: Device, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    """And why it fell, if it did."""
+
+    async def script(top: Top, pilot: Pilot[None]) -> None:
+        assert re.search(r"^│ +POLL +seats .* queued 0 +│", "\n".join(screen(top)), re.MULTILINE)
+        monkeypatch.setattr(module, "observe", lambda path: fallen(observe(path)))
+        await top.look()
+        await pilot.pause()
+        lines = screen(top)
+        assert re.search(r"^│ +PUSH +seats .* 5/16  queued 0  falls 13, OVERDUE +│", "\n".join(lines), re.MULTILINE)
+        assert "…" not in "".join(lines[1:])
+
+    run(script, size)
 
 
 def test_rates_come_with_the_second_look(device: Device) -> None:

@@ -6,15 +6,18 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from cuelight.regmap import PushMode
 from cuelight.snapshot import RequestState, Snapshot
+from cuelight.status import Delivery
 from cuelight.tiers import tier_name
 
 __all__ = ["DeviceView"]
 
 BAR = 16
-LANE_BARS = ((104, BAR), (78, 6), (0, 0))
-"""Columns of the terminal from which a lane's bars have this length."""
+LANE_SIZES = ((110, BAR, 2), (78, 6, 1), (0, 0, 1))
+"""Columns of the terminal from which a lane's bars have this length, and so many spaces are between columns."""
 
+MODE_STYLES = {PushMode.POLL: "dim", PushMode.PROBING: "yellow", PushMode.PUSH: "green", PushMode.FALLING: "red"}
 TIER_STYLES = ("bold magenta", "cyan", "blue", "yellow")
 
 
@@ -37,8 +40,8 @@ class DeviceView:
         self._lines = lines
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        bar = next(length for columns, length in LANE_BARS if options.max_width >= columns)
-        blocks = [self._head(), self._slots(), self._lanes(bar), self._tiers(), self._counters()]
+        bar, gap = next((bar, gap) for columns, bar, gap in LANE_SIZES if options.max_width >= columns)
+        blocks = [self._head(), self._slots(), self._lanes(bar, gap), self._tiers(), self._counters()]
         parts: list[RenderableType] = [part for block in blocks for part in (block, Text())]
         taken = sum(len(console.render_lines(part, options)) for part in parts)
         requests = self._requests(None if self._lines is None else self._lines - taken, bar)
@@ -61,10 +64,11 @@ class DeviceView:
         status = self._now.status
         return Text.assemble("slots  ", _bar(status.active, status.slots, 32), f"  {status.active} of {status.slots:,}")
 
-    def _lanes(self, bar: int) -> Table:
-        table = _table()
+    def _lanes(self, bar: int, gap: int) -> RenderableType:
+        table = _table(gap)
         table.add_column("lane", justify="right")
         table.add_column("state", min_width=9)
+        table.add_column("mode", no_wrap=True)
         for heading in ("process", "passes", "busy", "queued"):
             table.add_column(heading, justify="right", no_wrap=True)
         for heading in ("seats", "KV blocks"):
@@ -81,6 +85,7 @@ class DeviceView:
             table.add_row(
                 str(index),
                 state,
+                Text(lane.delivery.mode.name, MODE_STYLES[lane.delivery.mode]),
                 str(pid) if pid else Text("none", "dim"),
                 f"{lane.passes:,}",
                 self._busy(index),
@@ -91,7 +96,8 @@ class DeviceView:
                 ),
                 Text.assemble(_bar(used, group.kv_blocks, bar), f" {used}/{group.kv_blocks}"),
             )
-        return table
+        lanes = enumerate(self._now.status.lanes)
+        return Group(table, *(_falls(index, lane.delivery) for index, lane in lanes if lane.delivery.cause))
 
     def _busy(self, lane: int) -> str:
         busy_ns = self._now.status.lanes[lane].busy_ns
@@ -181,8 +187,15 @@ class DeviceView:
         return Group(table, Text(f"and {len(requests) - fit} more", "dim"))
 
 
-def _table() -> Table:
-    return Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+def _falls(lane: int, delivery: Delivery) -> Text:
+    """Why a lane fell, and how often."""
+    assert delivery.cause
+    causes = ", ".join(f"{cause.name} {count:,}" for cause, count in delivery.falls.items())
+    return Text(f"lane {lane} fell to POLL, last by {delivery.cause.name}: {causes}", "yellow")
+
+
+def _table(gap: int = 2) -> Table:
+    return Table(box=None, header_style="dim", pad_edge=False, padding=(0, gap, 0, 0))
 
 
 def _bar(count: int, whole: int, width: int, lighter: int = 0) -> Text:

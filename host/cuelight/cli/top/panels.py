@@ -10,11 +10,18 @@ from rich.text import Text
 
 from cuelight.cli.top import paint
 from cuelight.cli.top.history import History
+from cuelight.regmap import PushMode
 from cuelight.snapshot import RequestState, Snapshot
-from cuelight.status import GroupState, LaneState
+from cuelight.status import Delivery, GroupState, LaneState
 
 __all__ = ["chart", "head", "lanes", "requests", "scheduler", "tiers"]
 
+_MODES = {
+    PushMode.POLL: paint.DIM,
+    PushMode.PROBING: paint.AMBER,
+    PushMode.PUSH: paint.GREEN,
+    PushMode.FALLING: paint.RED,
+}
 _WIDE = 100
 
 
@@ -69,7 +76,7 @@ def scheduler(history: History, width: int) -> RenderableType:
 
 
 def lanes(history: History, width: int) -> RenderableType:
-    """Each lane's state, its share of time at work, its seats and its KV blocks."""
+    """Each lane's state, how dispatches come to it, its share of time at work, its seats and its KV blocks."""
     now = history.latest.snapshot
     parts = [
         _lane(history, number, lane, group, width)
@@ -100,13 +107,21 @@ def _lane(history: History, number: int, lane: LaneState, group: GroupState, wid
         paint.bar(used / group.kv_blocks if group.kv_blocks else 0.0, length, paint.TIERS[2])
     )
     text.append(f" {used}", paint.TEXT).append(f"/{group.kv_blocks}\n", paint.DIM)
-    text.append("             seats ", paint.DIM)
+    mode, falls = lane.delivery.mode, _falls(lane.delivery)
+    text.append(f"    {mode.name:<9}", _MODES[mode]).append("seats ", paint.DIM)
     prefilling = group.seated - group.decoding - group.parked
     strip = [(group.decoding, "■", paint.GREEN), (prefilling, "■", paint.AMBER), (group.parked, "▫", paint.TEXT)]
-    text.append_text(paint.cells(strip, group.seats, width - 45))
+    text.append_text(paint.cells(strip, group.seats, width - 45 - len(falls)))
     text.append(f"  {group.seated}", paint.TEXT).append(f"/{group.seats}", paint.DIM)
     text.append("  queued ", paint.DIM).append(str(group.queued), paint.AMBER if group.queued else paint.TEXT)
-    return text
+    return text.append(falls, paint.AMBER)
+
+
+def _falls(delivery: Delivery) -> str:
+    """How often a lane fell, and why it did last; nothing if it never did."""
+    if delivery.cause is None:
+        return ""
+    return f"  falls {paint.count(sum(delivery.falls.values()))}, {delivery.cause.name}"
 
 
 def tiers(history: History, width: int) -> RenderableType:
