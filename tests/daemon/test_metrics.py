@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import openai
@@ -17,9 +18,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from cuelight import LLM
 from cuelight.daemon.failures import Busy
 from cuelight.daemon.metrics import Metrics, render
+from cuelight.daemon.scheduler_metrics import SchedulerCollector
+from cuelight.device import Device
 from cuelight.errors import LaneError
+from cuelight.regmap import FallCause
 from cuelight.request import Token
 
+from ..host.fallen import fallen
 from .conftest import WAIT_S, Running
 
 ROOT = Path(__file__).parents[2]
@@ -100,6 +105,31 @@ def test_what_was_not_taken_is_a_reject_and_no_latency() -> None:
     assert value(registry, "cuelight_rejects_total", {"tier": "standard", "reason": "Busy"}) == 1
     assert value(registry, "cuelight_e2e_request_latency_seconds_count", STANDARD) == 0
     assert value(registry, "cuelight_prompt_tokens_total", STANDARD) == 0
+
+
+def test_delivery_is_told_by_lane_and_every_cause_from_the_start() -> None:
+    with Device.open("twin", slots=64, seats=16) as device:
+        snapshot = replace(fallen(device.snapshot()), lane_pids=(4711, 4712))
+    registry = CollectorRegistry()
+    registry.register(SchedulerCollector(lambda: snapshot, lambda: True, dict, dict, dict, "a model"))
+    told = parse(render(registry, "")[0].decode())
+
+    def shown(name: str, label: str, lane: str) -> dict[str, float]:
+        """Values by a label."""
+        return {
+            dict(labels)[label]: count
+            for (full, labels), count in told.items()
+            if full == f"cuelight_{name}" and ("lane", lane) in labels
+        }
+
+    assert shown("lane_delivery_mode", "mode", "0") == {"POLL": 0, "PROBING": 0, "PUSH": 1, "FALLING": 0}
+    assert shown("lane_delivery_mode", "mode", "1") == {"POLL": 0, "PROBING": 1, "PUSH": 0, "FALLING": 0}
+    falls = dict.fromkeys((cause.name for cause in FallCause), 0)
+    assert shown("lane_falls_total", "cause", "0") == falls | {"TIMEOUT": 2, "OVERDUE": 11}
+    assert shown("lane_falls_total", "cause", "1") == falls
+    for name, count in (("pushed", 123_456), ("returns", 14), ("late_completions", 3)):
+        assert shown(f"lane_{name}_total", "lane", "0") == {"0": count}
+        assert shown(f"lane_{name}_total", "lane", "1") == {"1": 0}
 
 
 def test_questions_over_http_are_counted_by_tier(running: Running, client: openai.OpenAI) -> None:

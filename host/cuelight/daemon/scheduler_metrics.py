@@ -8,8 +8,9 @@ from typing import Any
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from cuelight.regmap import FallCause, PushMode
 from cuelight.snapshot import Snapshot
-from cuelight.status import GroupState
+from cuelight.status import Delivery, GroupState
 
 __all__ = ["SchedulerCollector"]
 
@@ -36,6 +37,12 @@ _BY_LANE: tuple[tuple[str, str, Callable[[GroupState], float]], ...] = (
         "Share of KV blocks that are taken, 1 is all",
         lambda group: 1 - group.kv_free / group.kv_blocks if group.kv_blocks else 0.0,
     ),
+)
+
+_BY_DELIVERY: tuple[tuple[str, str, Callable[[Delivery], int]], ...] = (
+    ("lane_pushed", "Dispatches that the device wrote into a lane's port", lambda delivery: delivery.pushed),
+    ("lane_returns", "Times that a lane came to PUSH", lambda delivery: delivery.returns),
+    ("lane_late_completions", "Completions that no heartbeat read waited for", lambda delivery: delivery.late),
 )
 
 
@@ -97,11 +104,27 @@ class SchedulerCollector(Collector):
         yield _counter("lane_busy_seconds", "Time in which a lane had a dispatch", "lane", busy)
         for name, text, value in _BY_LANE:
             yield _gauge(name, text, "lane", {lane: value(group) for lane, group in groups.items()})
+        yield from _delivery({str(lane): status.lanes[lane].delivery for lane in lanes})
         lost = snapshot.failovers
         whats = {"lane": lost.lanes, "device": lost.devices}
         yield _counter("failovers", "Lanes and devices that were lost and replaced", "what", whats)
         yield _counter("requests_replayed", "Requests taken back to be run again", None, {"": lost.replayed})
         yield _counter("requests_given_up", "Requests that ended lane after lane", None, {"": lost.given_up})
+
+
+def _delivery(lanes: Mapping[str, Delivery]) -> Iterator[Metric]:
+    """How dispatches come to lanes. All modes and causes have series from the start, so no first change is missed."""
+    mode = GaugeMetricFamily("cuelight_lane_delivery_mode", "1 for a lane's mode, else 0", labels=["lane", "mode"])
+    falls = CounterMetricFamily("cuelight_lane_falls", "Times that a lane fell back to POLL", labels=["lane", "cause"])
+    for lane, delivery in lanes.items():
+        for each in PushMode:
+            mode.add_metric([lane, each.name], each == delivery.mode)
+        for cause in FallCause:
+            falls.add_metric([lane, cause.name], delivery.falls.get(cause, 0))
+    yield mode
+    yield falls
+    for name, text, count in _BY_DELIVERY:
+        yield _counter(name, text, "lane", {lane: count(delivery) for lane, delivery in lanes.items()})
 
 
 def _gauge(name: str, text: str, label: str | None, values: Mapping[str, float]) -> Metric:
