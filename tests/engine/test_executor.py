@@ -98,6 +98,15 @@ def test_request_runs_to_its_limit_and_reports_its_seat(executor: CpuExecutor) -
     assert [finished for _, finished in results] == [[], [], [23]]
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+def test_request_that_is_over_gets_no_token_if_its_report_was_lost(executor: CpuExecutor, rows: int) -> None:
+    lane = Lane(executor, slot_record(3, limit=1), slot_record(4))
+    assert lane.run(PassRecord((), (chunk(3), chunk(4))))[1] == [23]
+    tokens, finished = lane.decode(*(23, 24)[:rows])
+    assert [token.request_id & 0xFFFF for token in tokens] == [4] * (rows - 1)
+    assert finished == [23]
+
+
 def test_end_of_text_ends_a_request_unless_it_is_to_be_ignored(model: Llama, tmp_path: Path) -> None:
     lane = Lane(CpuExecutor(model, BLOCKS, STAGES), slot_record(3))
     first = lane.run(PassRecord((), (chunk(3),)))[0][0].token

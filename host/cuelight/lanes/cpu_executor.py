@@ -45,13 +45,15 @@ class StageResult(NamedTuple):
 class Tenant:
     """A request the lane has taken in; `token` is its latest, at `position`, not yet run through the model.
 
-    `text` holds all its tokens where penalties need them, shape (prompt + limit,), int32; nothing otherwise.
+    `over` once that was its last. `text` holds all its tokens where penalties need them, shape (prompt + limit,),
+    int32; nothing otherwise.
     """
 
     record: SlotRecord
     text: NDArray[np.int32]
     token: int = 0
     position: int = 0
+    over: bool = False
 
     @classmethod
     def of(cls, record: SlotRecord) -> Tenant:
@@ -211,8 +213,9 @@ class CpuExecutor:
         rows: list[Row] = []
         for seat in record.decode:
             tenant = self._tenants.get(self._slots.get(seat, -1))
-            # A prompt's last chunk makes the first token, so only a request that was never taken in has none.
-            if tenant is None or tenant.position < len(tenant.record.prompt):
+            # A prompt's last chunk makes the first token, so only a request that was never taken in has none. Where
+            # one that is over has rows, the report that it is was lost.
+            if tenant is None or tenant.over or tenant.position < len(tenant.record.prompt):
                 finished.append(seat)
                 continue
             rows.append(Row(seat, tenant, len(spans), tenant.position + 1))
@@ -271,6 +274,7 @@ class CpuExecutor:
             tokens.extend(alternatives.get(row.seat, ()))
             tokens.append(LaneToken(request_id, row.position, token, logprob, status))
             if status is not TokenStatus.MORE:
+                row.tenant.over = True
                 finished.append(row.seat)
         return StageResult(tuple(tokens), tuple(finished))
 
