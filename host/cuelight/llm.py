@@ -88,6 +88,7 @@ class LLM(Language):
         dtype: str = DTYPES[0],
         threads: int = 0,
         spare: bool = False,
+        push: bool | None = None,
         progress: Progress = silent,
     ) -> Self:
         """Load a model and start its lanes; the first time, fetch it and build the twin.
@@ -117,6 +118,8 @@ class LLM(Language):
             Threads of a lane; 0 divides the processors by the lanes.
         spare : bool
             Keep a process with its code loaded that takes the place of a lane that dies, which is back sooner then.
+        push : bool, optional
+            As for `Device.open`.
         progress : callable
             Told how far fetching and loading are.
 
@@ -149,6 +152,7 @@ class LLM(Language):
                     context=context,
                     blocks=blocks_for(config, context),
                     vocabulary=config.vocabulary,
+                    push=push,
                     title=os.fspath(model),
                     progress=progress,
                 )

@@ -20,6 +20,7 @@ def open_llm(arguments: argparse.Namespace, progress: Progress, *, spare: bool =
         kv_positions=arguments.kv_positions,
         dtype=arguments.dtype,
         threads=arguments.threads,
+        push=arguments.push,
         spare=spare,
         progress=progress,
     )

@@ -79,6 +79,12 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         help="the scheduler: twin, or a board as in pcie:0000:65:00.0 (default: twin)",
     )
     group.add_argument(
+        "--push",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="whether a board brings work to its lanes by itself (default: where its driver is vfio-pci)",
+    )
+    group.add_argument(
         "--lanes", type=whole(1), default=1, metavar="N", help="CPU lanes, each with a copy of the model (default: 1)"
     )
     group.add_argument(
