@@ -15,8 +15,9 @@ from cuelight import Device, regmap
 from cuelight.lanes.port import LanePort
 from cuelight.lanes.types import Dispatch, Entry, PassRecord, TokenStatus
 from cuelight.policy import Tier
-from cuelight.regmap import FallCause, Push, PushMode, PushStatus
+from cuelight.regmap import FallCause, PushMode
 from cuelight.request import Request
+from cuelight.status import Delivery
 from cuelight.transports.polled import PolledTransport
 from cuelight.transports.push import PushTimes
 
@@ -102,7 +103,6 @@ class PushedDevice:
 
     def __init__(self, it: PcieBench, registers: LinkRegisters) -> None:
         transport = PolledTransport(registers, LinkMaster(registers, it.board), times=TIMES, context=64)
-        self._registers = registers
         self.device = Device(transport, uri="pcie")
         self.device.configure(stages=STAGES, kv_blocks=64, block_positions=16)
         self.lanes = [CountingLane(self.device.segment.path, lane) for lane in self.groups]
@@ -111,21 +111,16 @@ class PushedDevice:
     def groups(self) -> range:
         return range(self.device.capabilities.lanes)
 
-    def read(self, register: int, lane: int = 0) -> int:
-        """A register of PUSH."""
-        return self._registers.read32(regmap.PUSH + regmap.PUSH_STRIDE * lane + register)
-
-    def falls(self, lane: int = 0) -> dict[FallCause, int]:
-        """Of a lane, by their causes."""
-        counts = {cause: self.read(Push.FALLS + Push.FALLS_STRIDE * cause, lane) for cause in FallCause}
-        return {cause: count for cause, count in counts.items() if count}
-
-    def mode(self, lane: int) -> PushMode:
-        return PushMode(PushStatus.unpack(self.read(Push.STATUS, lane)).mode)
+    def delivery(self, lane: int = 0) -> Delivery:
+        """How a lane's dispatches come, as the device says."""
+        return self.device.status().lanes[lane].delivery
 
     def until_pushed(self) -> None:
         """Wait until all lanes are in PUSH."""
-        until(lambda: all(self.mode(lane) == PushMode.PUSH for lane in self.groups), "lanes do not come to PUSH")
+        until(
+            lambda: all(lane.delivery.mode == PushMode.PUSH for lane in self.device.status().lanes),
+            "lanes do not come to PUSH",
+        )
 
     def check_answer(self, request: Request) -> None:
         """It says the positions behind its prompt."""
@@ -210,9 +205,11 @@ async def requests_run_on_lanes_that_are_pushed_to(it: PcieBench) -> None:
             for lane in pushed.groups:
                 head = regmap.POLL + regmap.POLL_STRIDE * lane + regmap.Poll.DISPATCH
                 assert registers.reads[head] == before[head]
-                assert pushed.read(Push.PUSHED, lane) > 2 * STAGES
-                assert not pushed.falls(lane)
-            assert pushed.device.status().counters.completions_ignored == 0
+            status = pushed.device.status()
+            for lane_state in status.lanes:
+                assert lane_state.delivery.pushed > 2 * STAGES
+                assert not lane_state.delivery.falls
+            assert status.counters.completions_ignored == 0
 
     await LinkRegisters(it.board, it.clk).serve(drive)
     assert not it.board.device.functions[0].bus_master_enable
@@ -225,12 +222,12 @@ async def lanes_whose_memory_is_gone_for_a_while_are_polled(it: PcieBench) -> No
             request = pushed.ask(tokens=12)
             next(request.tokens(WAIT_S))
             it.board.faults.gone[range(1 << 32, 2 << 32)] = CplStatus.UR
-            until(lambda: FallCause.UNSUPPORTED in pushed.falls(), "the lane does not fall")
+            until(lambda: FallCause.UNSUPPORTED in pushed.delivery().falls, "the lane does not fall")
             pushed.check_answer(request)
             it.board.faults.gone.clear()
             pushed.until_pushed()
             pushed.check_answer(pushed.ask())
-            assert pushed.read(Push.RETURNS) >= 2
+            assert pushed.delivery().returns >= 2
 
     await LinkRegisters(it.board, it.clk).serve(drive)
 
@@ -246,7 +243,7 @@ async def a_lost_report_is_sent_again(it: PcieBench) -> None:
             )
             pushed.check_answer(pushed.ask())
             assert lost
-            assert pushed.falls() == {FallCause.OVERDUE: 1}
+            assert pushed.delivery().falls == {FallCause.OVERDUE: 1}
             # The lane had gone on, and its second report was not yet due.
             assert pushed.device.status().counters.completions_ignored <= 1
 
@@ -280,7 +277,7 @@ async def a_lost_record_comes_again_with_its_dispatch(it: PcieBench) -> None:
             lost = loses_once(it, lambda packet: packet.fmt_type in WRITES and packet.address in records)
             pushed.check_answer(pushed.ask())
             assert lost
-            assert pushed.falls() == {FallCause.OVERDUE: 1}
+            assert pushed.delivery().falls == {FallCause.OVERDUE: 1}
 
     await LinkRegisters(it.board, it.clk).serve(drive)
 
@@ -298,8 +295,8 @@ async def a_dead_lane_is_replaced_and_pushed_to_again(it: PcieBench) -> None:
             pushed.check_answer(other)
             assert request.losses == 1
             # Before the group is reset, the device may have noticed by itself.
-            assert pushed.falls()[FallCause.COMMAND] == 1
-            assert not pushed.falls(1)
+            assert pushed.delivery().falls[FallCause.COMMAND] == 1
+            assert not pushed.delivery(1).falls
             pushed.until_pushed()
             pushed.check_answer(pushed.ask())
 
