@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import cocotb
+from cocotbext.pcie.core.tlp import TlpType
 
 from cuelight import regmap
-from cuelight.regmap import PageReqStatus
+from cuelight.regmap import PageReqStatus, PageSchedCmd
 
 from .host import Host
 from .lane import Lane
@@ -42,6 +43,21 @@ async def a_half_command_does_not_outlive_a_reset(it: PcieBench) -> None:
     await it.write(command, 0x0001_0000_0000_0003, 0xF0)
     await it.rest()
     assert PageReqStatus.unpack(await it.read32(regmap.PAGE)).active == 0
+
+
+@bench
+async def what_waits_in_the_hard_block_is_carried_out_after_a_reset(it: PcieBench) -> None:
+    """Unless a read behind it was answered before."""
+    host = Host(it)
+    for waits in (False, True):
+        command = PageSchedCmd(id=await host.offer(), stage=0).pack()
+        words = [command & 0xFFFF_FFFF, command >> 32]
+        it.board.put_on_cq(it.board.received(TlpType.MEM_WRITE, host.at(regmap.Page.SCHED_CMD), words))
+        if not waits:
+            await it.settle()
+        await it.reset_function()
+        await it.settle()
+        assert PageReqStatus.unpack(await it.read32(regmap.PAGE)).active == waits
 
 
 @bench

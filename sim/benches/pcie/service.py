@@ -86,6 +86,8 @@ class Service:
         self._going = False
         for task in self._tasks:
             await task
+        # Behind all writes: one that still waited in the hard block would be carried out by the device after a reset.
+        await self.it.board.load(_OFFER)
         self._check()
 
     async def until(self, what: Callable[[], Awaitable[bool]], why: str) -> None:
