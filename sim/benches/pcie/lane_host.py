@@ -12,6 +12,10 @@ __all__ = ["LaneHost", "Lost", "sure"]
 
 _NONCE = regmap.IDENTITY + regmap.Identity.BOOT_NONCE
 _ONES = 0xFFFF_FFFF
+_RIGHT = 3
+"""Times in a row that the boot nonce must be right."""
+_LOOKS = 20
+"""Times that it is looked at, at most: enough for as many answers as a schedule of faults loses."""
 _LONGEST = 16
 """Dwords that a read of a poll window may ask for."""
 _TRIES = 4
@@ -27,10 +31,21 @@ async def sure(it: PcieBench, offset: int, count: int = 1) -> list[int]:
         words = await it.board.load(offset, count)
         if any(word != _ONES for word in words):
             return words
-        for _ in range(3):
-            low, high = await it.board.load(_NONCE, 2)
-            if low | high << 32 != it.nonce:
-                raise Lost
+        await _confirm(it)
+    raise Lost
+
+
+async def _confirm(it: PcieBench) -> None:
+    """The device is there, also if more answers get lost meanwhile."""
+    right = 0
+    for _ in range(_LOOKS):
+        words = await it.board.load(_NONCE, 2)
+        lost = all(word == _ONES for word in words)
+        if not lost and words[0] | words[1] << 32 != it.nonce:
+            break
+        right = 0 if lost else right + 1
+        if right == _RIGHT:
+            return
     raise Lost
 
 
