@@ -160,7 +160,10 @@ class Bar {
 
     // Another thread may be in an access: it finds plain memory instead of the device, and says that this is closed.
     void close() {
-        status_.store(closed);
+        // The device may be reset next, and what waits in its hard block is carried out after that (docs/push.md). An
+        // answer comes behind all writes.
+        uint64_t answer;
+        if (status_.exchange(closed) != closed) load(CUELIGHT_IDENTITY + CUELIGHT_IDENTITY_BOOT_NONCE, 8, &answer);
         mmap(base_, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     }
 
