@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import abc
-import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic_core import to_json
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from cuelight.daemon.connection import connection_of
 from cuelight.daemon.failures import Late, describe, error_body, refuse
 from cuelight.daemon.generation import Generation, Gone, Piece
 from cuelight.daemon.logs import about_request, draw_id
@@ -100,7 +100,7 @@ class AnswerResponse(Response):
         """Answer."""
         generation = self._answer.generation
         record = generation.record
-        with _log_outcome(scope, generation), _while_connected(receive, self._answer.leave):
+        with _log_outcome(scope, generation), connection_of(scope).kept(self._answer.leave):
             try:
                 await generation.start()
                 if self._stream:
@@ -189,20 +189,3 @@ def _log_outcome(scope: Scope, generation: Generation) -> Iterator[None]:
         about_request(scope, new_tokens=record.new_tokens, outcome=record.outcome)
         if generation.logs_text:
             about_request(scope, **generation.texts())
-
-
-@contextlib.contextmanager
-def _while_connected(receive: Receive, leave: Callable[[], None]) -> Iterator[None]:
-    """Call `leave` once the client has closed its connection, and at the end of this in any case."""
-
-    async def watch() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        leave()
-
-    watcher = asyncio.ensure_future(watch())
-    try:
-        yield
-    finally:
-        watcher.cancel()
-        leave()

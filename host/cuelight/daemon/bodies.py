@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cuelight.daemon.connection import connection_of
 from cuelight.daemon.failures import error_body
 from cuelight.daemon.settings import Limits
 
 __all__ = ["BodyLimit"]
 
-_CLOSE = {"Connection": "close"}
-
 
 class BodyLimit:
-    """ASGI middleware that takes no more of a body than settings allow, and waits no longer for it.
+    """ASGI middleware that passes a question on once its body is there, in one message.
+
+    It takes no more of a body than settings allow, and waits no longer for it.
 
     Parameters
     ----------
@@ -37,46 +37,55 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         limits = self._limits()
-        deadline = asyncio.get_running_loop().time() + limits.receive_s
-        taken = 0
-        whole = False
-
-        async def limited() -> Message:
-            nonlocal taken, whole
-            if whole:
-                # Nothing follows but the client's leaving, for which there is no hurry.
-                return await receive()
-            try:
-                async with asyncio.timeout_at(deadline):
-                    message = await receive()
-            except TimeoutError:
-                raise HTTPException(
-                    408, f"The body did not come within {limits.receive_s:g} s; send it at once.", _CLOSE
-                ) from None
-            taken += len(message.get("body", b""))
-            whole = not message.get("more_body", False)
-            if taken > limits.body_bytes:
-                raise _too_large(limits)
-            return message
-
-        declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if int(declared) > limits.body_bytes:
+        # As most are: with the head.
+        here = connection_of(scope).asked
+        if not here and _declared(scope) > limits.body_bytes:
             # Nobody reads the rest.
-            await _refuse(_too_large(limits), send)
+            await _refuse_large(limits, send)
             return
-        await self._app(scope, limited, send)
+        taking = _take_body(receive, limits.body_bytes)
+        try:
+            body = await (taking if here else asyncio.wait_for(taking, limits.receive_s))
+        except TimeoutError:
+            await _refuse(408, f"The body did not come within {limits.receive_s:g} s; send it at once.", send)
+            return
+        if body is None:
+            return
+        if len(body) > limits.body_bytes:
+            await _refuse_large(limits, send)
+            return
+        messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def taken() -> Message:
+            return messages.pop() if messages else await receive()
+
+        await self._app(scope, taken, send)
 
 
-def _too_large(limits: Limits) -> HTTPException:
-    return HTTPException(413, f"The body has more than {limits.body_bytes} bytes; shorten the question.", _CLOSE)
+def _declared(scope: Scope) -> int:
+    return int(next((value for name, value in scope["headers"] if name == b"content-length"), b"0"))
 
 
-async def _refuse(error: HTTPException, send: Send) -> None:
-    body = error_body(error.detail, "invalid_request_error")
+async def _take_body(receive: Receive, enough: int) -> bytearray | None:
+    """All of a body, or its beginning if that has more than `enough` bytes; None if the client is gone."""
+    body = bytearray()
+    while (message := await receive())["type"] != "http.disconnect":
+        body.extend(message["body"])
+        if not message["more_body"] or len(body) > enough:
+            return body
+    return None
+
+
+async def _refuse_large(limits: Limits, send: Send) -> None:
+    await _refuse(413, f"The body has more than {limits.body_bytes} bytes; shorten the question.", send)
+
+
+async def _refuse(status: int, message: str, send: Send) -> None:
+    body = error_body(message, "invalid_request_error")
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),
         (b"connection", b"close"),
     ]
-    await send({"type": "http.response.start", "status": error.status_code, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

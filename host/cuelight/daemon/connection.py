@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, cast
 
+from starlette.types import Scope
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
@@ -13,9 +15,10 @@ from cuelight.daemon.crowd import Crowd
 from cuelight.daemon.failures import error_body
 from cuelight.daemon.settings import Limits
 
-__all__ = ["Connection"]
+__all__ = ["Connection", "connection_of"]
 
 _HEAD_BYTES = 64 << 10
+_SCOPE = "cuelight.connection"
 
 
 class Connection(HttpToolsProtocol):
@@ -39,6 +42,26 @@ class Connection(HttpToolsProtocol):
         self._asking: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
         self._running: RequestResponseCycle | None = None
+        self._leave: Callable[[], object] | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether the question that is being answered is here to its end, or will never be."""
+        return self._running is None or not self._running.more_body
+
+    @contextlib.contextmanager
+    def kept(self, leave: Callable[[], object]) -> Iterator[None]:
+        """Call `leave` once the client has closed the connection, and at the end of this in any case."""
+        self._leave = leave
+        # A large body has stopped that.
+        self.flow.resume_reading()
+        try:
+            if self._running is None:
+                leave()
+            yield
+        finally:
+            self._leave = None
+            leave()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a client, unless there are too many."""
@@ -60,6 +83,10 @@ class Connection(HttpToolsProtocol):
             self._running.disconnected = True
             self._running.message_event.set()
         super().connection_lost(exc)
+        # Their scopes have this connection: a ring that only the collector would find.
+        self._running = self.cycle = None  # type: ignore[assignment]
+        if self._leave:
+            self._leave()
 
     def data_received(self, data: bytes) -> None:
         """Take what the client sends."""
@@ -105,6 +132,7 @@ class Connection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
+        cast(Scope, cycle.scope)[_SCOPE] = self
         super()._start_asgi_task(cycle, app)
 
     def _is_idle(self) -> bool:
@@ -128,3 +156,8 @@ class Connection(HttpToolsProtocol):
             + body
         )
         self.transport.close()
+
+
+def connection_of(scope: Scope) -> Connection:
+    """Whose question has this scope."""
+    return cast(Connection, scope[_SCOPE])

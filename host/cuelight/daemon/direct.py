@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -50,7 +50,4 @@ class Direct:
             response = await route(request)
         except (CuelightError, RequestValidationError, HTTPException) as error:
             response = await self._refuse(request, error)
-        except ClientDisconnect:
-            # Nobody is there to be answered.
-            return
         await response(scope, receive, send)
