@@ -124,6 +124,7 @@ class Request:
         self._changed = threading.Condition(self._lock)
         self._ended = threading.Condition(self._lock)
         self._listeners: tuple[Callable[[], object], ...] = ()
+        self._patient_listeners: tuple[Callable[[], object], ...] = ()
         self._tokens: list[Token] = []
         self._cancelled = False
         # Remembered credits, or -1: parked, or about to be. What the device has heard of it may be behind.
@@ -312,15 +313,25 @@ class Request:
     def __iter__(self) -> Iterator[Token]:
         return self.tokens()
 
-    def listen(self, listener: Callable[[], object]) -> None:
+    def listen(self, listener: Callable[[], object], *, patient: bool = False) -> None:
         """Have `listener` called now, and after tokens and at the end, by whichever thread brings them.
 
         For callers that serve many requests without a thread for each. It must return at once and raise nothing: the
         driver's own thread waits for it.
+
+        Parameters
+        ----------
+        listener : callable
+            Called without arguments.
+        patient : bool
+            Not after tokens, but for the last one.
         """
         with self._lock:
             if not self.done:
-                self._listeners += (listener,)
+                if patient:
+                    self._patient_listeners += (listener,)
+                else:
+                    self._listeners += (listener,)
             listener()
 
     def since(self, seen: int) -> list[Token]:
@@ -508,7 +519,10 @@ class Request:
         self._changed.notify_all()
         for listener in self._listeners:
             listener()
+        if self.complete:
+            for listener in self._patient_listeners:
+                listener()
         if self.done:
             self._ended.notify_all()
             # Who listens has this request, as a rule: a ring that only the collector would find.
-            self._listeners = ()
+            self._listeners = self._patient_listeners = ()

@@ -116,10 +116,22 @@ def test_a_listener_hears_at_once_and_of_tokens_that_are_announced_and_of_the_en
     assert [token.token for token in request.since(1)] == [2, 3]
 
 
-def test_a_listener_hears_of_a_failure_once() -> None:
+def test_a_patient_listener_hears_of_the_last_token_only_and_of_the_end() -> None:
+    request = make_request()
+    heard: list[tuple[int, bool]] = []
+    request.listen(lambda: heard.append((len(request.since(0)), request.done)), patient=True)
+    for position, finish in ((5, None), (6, None), (7, Finish.LENGTH)):
+        request.deliver(position, 1, 0.0, finish, 0)
+        request.announce()
+    request.retire(cancelled=False)
+    assert heard == [(0, False), (3, False), (3, True)]
+
+
+@pytest.mark.parametrize("patient", [False, True])
+def test_a_listener_hears_of_a_failure_once(patient: bool) -> None:
     request = make_request()
     heard: list[str] = []
-    request.listen(lambda: heard.append(str(request.error)))
+    request.listen(lambda: heard.append(str(request.error)), patient=patient)
     request.fail(LaneError("The lane has died."))
     request.fail(LaneError("The device is gone."))
     assert heard == ["None", "The lane has died."]

@@ -336,7 +336,7 @@ class Admission:
                 try:
                     request = ticket.submit()
                     ticket.request = request
-                    request.listen(functools.partial(self._note, ticket, request))
+                    request.listen(functools.partial(self._note, ticket, request), patient=ticket.patient)
                 except Exception as raised:
                     # Without its traceback, which has this frame, and so all of the batch: a ring.
                     error = raised if isinstance(raised, CuelightError) else NotStarted(repr(raised))
