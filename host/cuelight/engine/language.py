@@ -74,7 +74,7 @@ class Language:
         """
         if isinstance(prompt, str):
             return self.tokenizer.encode(prompt)
-        return self.tokenizer.encode(self.template.render(prompt, tools), opening=False)
+        return self.tokenizer.encode_chat(self.template.render(prompt, tools))
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Text of token ids; special tokens are left out."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import tokenizers
 
 from cuelight.detokenize import Detokenizer
+from cuelight.engine.parts import PartEncoder
 from cuelight.engine.spelling import Spelling
 from cuelight.errors import ModelFileError
 
@@ -39,6 +40,7 @@ class Tokenizer:
         # What a training set-up left behind would cut or stretch prompts without a word.
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
+        self._parts = PartEncoder(self._tokenizer)
 
     @property
     def size(self) -> int:
@@ -74,9 +76,16 @@ class Tokenizer:
         text
             Any text.
         opening
-            Put the token in front that opens a text, if the model has one. A chat template writes it by itself.
+            Put the token in front that opens a text, if the model has one.
         """
         return list(self._tokenizer.encode(text, add_special_tokens=opening).ids)
+
+    def encode_chat(self, text: str) -> list[int]:
+        """Token ids of what a chat template wrote, which opens the text by itself.
+
+        What it has in common with the latest other chats takes next to no time.
+        """
+        return self._parts.encode(text)
 
     def encode_plain(self, text: str) -> list[int]:
         """Token ids of `text` in which nothing counts as more than text: no added token is among them."""
