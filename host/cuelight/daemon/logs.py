@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import datetime
 import logging
@@ -19,6 +20,7 @@ _log = logging.getLogger(__name__)
 _request_id: contextvars.ContextVar[str] = contextvars.ContextVar("cuelight_request_id", default="")
 _SANE_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 _SCOPE = "cuelight.log"
+_LINGER_S = 0.005
 
 
 class JsonLines(logging.Formatter):
@@ -52,6 +54,8 @@ def write_json_lines(stream: IO[str], level: str) -> logging.Handler:
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines())
     logging.getLogger().addHandler(handler)
+    # The lines do not tell of them.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     # Our own line about each request tells more.
     logging.getLogger("uvicorn.access").setLevel(logging.WARNING)
     set_level(level)
@@ -77,7 +81,8 @@ def about_request(scope: Scope, **fields: object) -> None:
 class LogRequests:
     """Gives each HTTP request an id, its client's `X-Request-Id` if that is sane, and logs one line about it.
 
-    The id is in everything that is logged meanwhile, and in the answer's header.
+    The id is in everything that is logged meanwhile, and in the answer's header. Lines are made some milliseconds
+    later, several at once: a client's thread that is woken by its answer would wait for ours to come to rest.
 
     Parameters
     ----------
@@ -87,11 +92,15 @@ class LogRequests:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._over: list[dict[str, Any]] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
         if scope["type"] != "http":
-            return await self._app(scope, receive, send)
+            await self._app(scope, receive, send)
+            # It was the application's life, and is over.
+            self._tell()
+            return
         given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
         request_id = given if _SANE_ID.fullmatch(given) else draw_id()
         status = 0
@@ -109,14 +118,23 @@ class LogRequests:
         try:
             await self._app(scope, receive, send_with_id)
         finally:
-            fields = {
-                "method": scope["method"],
-                "path": scope["path"],
-                "status": status or None,
-                "ms": round(1000 * (time.monotonic() - begun), 3),
-                **scope[_SCOPE],
-            }
-            # Those who look every few seconds whether all is well would fill the log.
-            level = logging.DEBUG if scope["path"] in ("/health", "/ready", "/metrics") else logging.INFO
-            _log.log(level, "request", extra={"fields": fields})
             _request_id.reset(token)
+            if not self._over:
+                asyncio.get_running_loop().call_later(_LINGER_S, self._tell)
+            self._over.append(
+                {
+                    "request_id": request_id,
+                    "method": scope["method"],
+                    "path": scope["path"],
+                    "status": status or None,
+                    "ms": round(1000 * (time.monotonic() - begun), 3),
+                    **scope[_SCOPE],
+                }
+            )
+
+    def _tell(self) -> None:
+        over, self._over = self._over, []
+        for fields in over:
+            # Those who look every few seconds whether all is well would fill the log.
+            level = logging.DEBUG if fields["path"] in ("/health", "/ready", "/metrics") else logging.INFO
+            _log.log(level, "request", extra={"fields": fields})
