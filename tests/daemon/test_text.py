@@ -77,7 +77,7 @@ def test_any_split_gives_the_text_in_front_of_the_first_stop_string(
     placed = [one for passage in passages for one in passage.tokens]
     starts = [len(b"".join(spelled[:index]).decode("utf-8", "ignore")) for index in range(len(spelled))]
     kept = [index for index, start in enumerate(starts) if start < cut or run.assembler.stopped is None]
-    assert [(one.token.token, one.offset) for one in placed] == [(index, starts[index]) for index in kept]
+    assert [(token.token, offset) for token, offset in placed] == [(index, starts[index]) for index in kept]
 
 
 @settings(deadline=None)
@@ -123,7 +123,7 @@ def test_of_two_that_end_together_the_longer_counts() -> None:
 def test_nothing_comes_after_a_stop_string() -> None:
     run = Answer([b"a.", b"b", b"c"], ".")
     first, *later = run.passages()
-    assert (first.text, [one.offset for one in first.tokens]) == ("a", [0])
+    assert (first.text, [offset for _, offset in first.tokens]) == ("a", [0])
     assert later == [Passage("", ())] * 2
     assert run.assembler.end() == Passage("", ())
 
@@ -132,7 +132,7 @@ def test_end_of_text_is_no_text() -> None:
     run = Answer([b"a", b"</s>"], last=Finish.END_OF_TEXT)
     passages = run.passages()
     assert "".join(passage.text for passage in passages) == "a"
-    assert [one.token.token for passage in passages for one in passage.tokens] == [0]
+    assert [token.token for passage in passages for token, _ in passage.tokens] == [0]
 
 
 def test_what_is_held_back_comes_out_when_the_answer_is_cut_off() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import time
 from bisect import bisect_left
-from collections import Counter as Counting
 from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
@@ -93,8 +92,9 @@ class _Spread(Histogram):
         """Observe each of them."""
         if amounts:
             self._sum.inc(sum(amounts))
-            for bucket, count in Counting(bisect_left(self._upper_bounds, amount) for amount in amounts).items():
-                self._buckets[bucket].inc(count)
+            buckets = [bisect_left(self._upper_bounds, amount) for amount in amounts]
+            for bucket in set(buckets):
+                self._buckets[bucket].inc(buckets.count(bucket))
 
 
 class _Tier:

@@ -12,11 +12,8 @@ from cuelight.request import Finish, Token
 __all__ = ["Passage", "Placed", "TextAssembler"]
 
 
-class Placed(NamedTuple):
-    """A token of the text, and how many characters of the text come before its own."""
-
-    token: Token
-    offset: int
+Placed = tuple[Token, int]
+"""A token of the text, and how many characters of the text come before its own."""
 
 
 class Passage(NamedTuple):
@@ -85,7 +82,7 @@ class TextAssembler:
         for token in tokens:
             ended = token.finish is not None
             if token.finish is not Finish.END_OF_TEXT:
-                self._tokens.append(Placed(token, offset))
+                self._tokens.append((token, offset))
                 pieces.append(self._detokenizer.add(token.token))
                 offset += len(pieces[-1])
         if ended:
@@ -107,7 +104,7 @@ class TextAssembler:
         self.length += keep
         # A character that is not whole yet belongs to this length: its first token waits for it.
         count = len(self._tokens)
-        while count and not (ended and not found) and self._tokens[count - 1].offset >= self.length:
+        while count and not (ended and not found) and self._tokens[count - 1][1] >= self.length:
             count -= 1
         settled, self._tokens = tuple(self._tokens[:count]), self._tokens[count:]
         return Passage(text[:keep], settled)

@@ -49,9 +49,10 @@ class ChatTemplate:
         environment.globals["raise_exception"] = _refuse
         environment.globals["strftime_now"] = _now
         self.source = source
-        self._tokens = dict(tokens)
         try:
             self._template = environment.from_string(source)
+            # In one dictionary, as rendering copies them.
+            self._template.globals = {**self._template.globals, **tokens}
             self.takes_tools = "tools" in jinja2.meta.find_undeclared_variables(environment.parse(source))
         except jinja2.TemplateError as error:
             raise ChatTemplateError(
@@ -106,7 +107,7 @@ class ChatTemplate:
             raise ChatTemplateError("A chat needs at least one message; add one with role and content.")
         plain = [dict(message) for message in messages]
         try:
-            return self._template.render(messages=plain, tools=tools, add_generation_prompt=True, **self._tokens)
+            return self._template.render(messages=plain, tools=tools, add_generation_prompt=True)
         except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ChatTemplateError(f"The model's chat template refuses these messages: {error}.") from error
 

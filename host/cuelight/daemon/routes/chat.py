@@ -67,8 +67,11 @@ class _ChatAnswer(Answer):
         self._logprobs = bool(question.logprobs)
         tier = service.settings.tiers[generation.order.tier]
         count = min(question.suggestions or 0, tier.suggestions)
-        messages = [message.plain for message in question.messages]
-        self._suggester = Suggester(service, generation.order, messages, count) if count else None
+        self._suggester = (
+            Suggester(service, generation.order, [message.plain for message in question.messages], count)
+            if count
+            else None
+        )
         self._suggestions: list[str] = []
 
     async def conclude(self, text: str) -> None:

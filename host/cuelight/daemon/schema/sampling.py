@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, Literal
 
 import pydantic
@@ -48,12 +49,12 @@ class Sampling(Question):
     tier: str | None = None
     service_tier: str | None = None
 
-    @property
+    @functools.cached_property
     def stops(self) -> tuple[str, ...]:
         """Texts that end an answer."""
         return () if self.stop is None else (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
 
-    @property
+    @functools.cached_property
     def filters(self) -> FilterSettings:
         """What is said about the choice of tokens, beyond temperature."""
         said = FilterSettings()
