@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 __all__ = ["Detokenizer"]
 
+_Decoder = codecs.getincrementaldecoder("utf-8")
+
 
 class Detokenizer:
     """Turns one request's tokens into pieces of text that never end within a character.
@@ -24,7 +26,7 @@ class Detokenizer:
 
     def __init__(self, spell: Callable[[int], bytes], drops_first_space: bool = False) -> None:
         self._spell = spell
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._decoder = _Decoder("replace")
         self._drops_space = drops_first_space
         self._within_character = False
 

@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cuelight.daemon.connection import connection_of
 from cuelight.daemon.failures import error_body
+from cuelight.daemon.headers import header
 from cuelight.daemon.settings import Limits
 
 __all__ = ["BodyLimit"]
@@ -39,7 +40,7 @@ class BodyLimit:
         limits = self._limits()
         # As most are: with the head.
         here = connection_of(scope).asked
-        if not here and _declared(scope) > limits.body_bytes:
+        if not here and int(header(scope, b"content-length") or 0) > limits.body_bytes:
             # Nobody reads the rest.
             await _refuse_large(limits, send)
             return
@@ -60,10 +61,6 @@ class BodyLimit:
             return messages.pop() if messages else await receive()
 
         await self._app(scope, taken, send)
-
-
-def _declared(scope: Scope) -> int:
-    return int(next((value for name, value in scope["headers"] if name == b"content-length"), b"0"))
 
 
 async def _take_body(receive: Receive, enough: int) -> bytearray | None:

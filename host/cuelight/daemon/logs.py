@@ -14,6 +14,8 @@ from typing import IO, Any
 from pydantic_core import to_json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cuelight.daemon.headers import header
+
 __all__ = ["LogRequests", "about_request", "draw_id", "set_level", "write_json_lines"]
 
 _log = logging.getLogger(__name__)
@@ -101,8 +103,8 @@ class LogRequests:
             # It was the application's life, and is over.
             self._tell()
             return
-        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
-        request_id = given if _SANE_ID.fullmatch(given) else draw_id()
+        given = header(scope, b"x-request-id")
+        request_id = given if given and _SANE_ID.fullmatch(given) else draw_id()
         status = 0
         begun = time.monotonic()
 

@@ -6,9 +6,10 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 
-from starlette.datastructures import Headers
+from starlette.types import Scope
 
 from cuelight.daemon.failures import NotServed
+from cuelight.daemon.headers import header
 from cuelight.daemon.order import Order
 from cuelight.daemon.schema.sampling import Sampling
 from cuelight.daemon.service import Service
@@ -20,7 +21,7 @@ __all__ = ["choose_order", "headers_of"]
 
 async def choose_order(
     service: Service,
-    headers: Headers,
+    scope: Scope,
     question: Sampling,
     encode: Callable[[], Awaitable[list[list[int]]]],
     *,
@@ -33,8 +34,8 @@ async def choose_order(
     ----------
     service : Service
         Who is asked.
-    headers : Headers
-        With the API key, and perhaps the tier.
+    scope : Scope
+        Of its request: headers have the API key, and perhaps the tier.
     question : Sampling
         The question.
     encode : callable
@@ -52,9 +53,9 @@ async def choose_order(
         The question can't be right.
     """
     asked_ns = time.monotonic_ns()
-    caller = service.access.caller(headers.get("authorization"))
+    caller = service.access.caller(header(scope, b"authorization"))
     tier = caller.choose_tier(
-        question.tier or headers.get("x-cuelight-tier"), question.service_tier, service.access.tiers
+        question.tier or header(scope, b"x-cuelight-tier"), question.service_tier, service.access.tiers
     )
     if question.model not in service.models:
         raise NotServed(f"There is no model {question.model!r} here; ask for {service.core.facts.model}.")

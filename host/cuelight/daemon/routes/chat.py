@@ -42,7 +42,7 @@ def chat_routes(service: Service) -> APIRouter:
         form = Form(service.language, question)
         order = await choose_order(
             service,
-            request.headers,
+            request.scope,
             question,
             lambda: service.encode_chat(
                 [message.plain for message in question.messages], form.tools.offered if form.tools else None

@@ -27,7 +27,7 @@ def completion_routes(service: Service) -> APIRouter:
         """Go on from one or several texts, whole or, with `stream`, as server-sent events."""
         order = await choose_order(
             service,
-            request.headers,
+            request.scope,
             question,
             lambda: service.encode_all(question.prompts),
             most_new_tokens=question.max_tokens,

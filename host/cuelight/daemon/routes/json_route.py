@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
+from cuelight.daemon.headers import header
 from cuelight.errors import InvalidArgument
 
 __all__ = ["JsonRoute", "answers"]
@@ -35,7 +36,7 @@ class JsonRoute(APIRoute):
         endpoint = self.endpoint
 
         async def handle(request: Request) -> Response:
-            if not _is_json(request.headers.get("content-type", "")):
+            if not _is_json(header(request.scope, b"content-type") or ""):
                 raise InvalidArgument(
                     "The body has to be JSON; send it with the header 'Content-Type: application/json'."
                 )
