@@ -3,8 +3,9 @@
 The daemon, a lane that runs no model, and this client are three processes. Questions are chats, answers have 16
 tokens, or 256 where they are streamed.
 
-- Added latency: the median of one client's questions, one after the other, less the median of the same requests given
-  to the driver in the daemon's process. Both take turns.
+- Added latency: the median of one client's questions, one after the other, less the median of such requests given to
+  the driver in the daemon's process. Both take turns. Each question is another one, since the daemon does not encode
+  again what it knows of a chat; what the chat template writes in front of them is the same.
 - Questions a second: 16 clients, answers in one piece.
 - Tokens a second: 64 clients, streamed. Each text must be what the lane said, to the last token: what does not come in
   an event of its own comes together with others in the next one.
@@ -31,6 +32,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import os
 import statistics
 from typing import Any
@@ -39,7 +41,7 @@ import uvloop
 
 from askers import Asked, ask_for
 from asking import Connection
-from cuelight.engine.tokenizer import Tokenizer
+from cuelight.engine.language import Language
 from cuelight.engine.weights import DEFAULT_MODEL, resolve
 from saying_lane import saying
 from serving import Serving
@@ -47,8 +49,6 @@ from serving import Serving
 ADDED_MS, QUESTIONS_PER_S, TOKENS_PER_S, PAUSE_MS = 1.0, 500.0, 10_000.0, 10.0
 NEW_TOKENS, STREAMED_TOKENS = 16, 256
 CLIENTS, STREAMS = 16, 64
-MESSAGES = [{"role": "user", "content": "What does a cue light tell the crew?"}]
-PROMPT_TOKENS = 20
 ROUND = 50
 WARM_UP_S = 0.5
 
@@ -82,7 +82,8 @@ class Bench:
         self._model = model
         self._seconds = seconds
         self._processes = processes
-        tokenizer = Tokenizer(resolve(model))
+        self._language = Language(resolve(model))
+        tokenizer = self._language.tokenizer
         self._text = {count: tokenizer.decode(saying(tokenizer, count)) for count in (NEW_TOKENS, STREAMED_TOKENS)}
 
     def warm_up(self) -> None:
@@ -131,21 +132,23 @@ class Bench:
 
     async def _added_ms(self, rounds: int) -> tuple[float, float]:
         connection = await Connection.open(self._serving.host, self._serving.port)
-        question = self._question(NEW_TOKENS)
-        prompt = list(range(1000, 1000 + PROMPT_TOKENS))
         with_daemon: list[float] = []
         without: list[float] = []
+        cues = itertools.count()
         for _ in range(rounds):
-            without += self._serving.ask("driver_latency", prompt, NEW_TOKENS, ROUND)
-            for _ in range(ROUND):
+            questions = [self._question(NEW_TOKENS, next(cues)) for _ in range(2 * ROUND)]
+            prompts = [self._language.encode(question["messages"]) for question in questions[:ROUND]]
+            without += self._serving.ask("driver_latency", prompts, NEW_TOKENS)
+            for question in questions[ROUND:]:
                 reply = await connection.ask(question)
                 with_daemon.append(reply.ended - reply.asked)
         connection.close()
         driver_s = statistics.median(without)
         return 1000 * (statistics.median(with_daemon) - driver_s), 1000 * driver_s
 
-    def _question(self, new_tokens: int) -> dict[str, Any]:
-        return {"model": self._model, "messages": MESSAGES, "max_tokens": new_tokens, "temperature": 0}
+    def _question(self, new_tokens: int, cue: int = 0) -> dict[str, Any]:
+        messages = [{"role": "user", "content": f"What does cue light {cue} tell the crew?"}]
+        return {"model": self._model, "messages": messages, "max_tokens": new_tokens, "temperature": 0}
 
 
 def _percentiles(asked: Asked) -> str:

@@ -122,12 +122,12 @@ class Told:
         own, whole = zip(*pauses_s, strict=True)
         return max(own), max(whole)
 
-    def driver_latency(self, prompt: list[int], new_tokens: int, count: int) -> list[float]:
-        """How long the driver takes without the daemon, each in seconds."""
+    def driver_latency(self, prompts: list[list[int]], new_tokens: int) -> list[float]:
+        """How long the driver takes without the daemon for each of these, in seconds; greedy."""
         took_s = []
-        for _ in range(count):
+        for prompt in prompts:
             begun = time.perf_counter()
-            self._llm.submit(prompt, new_tokens).wait(TIMEOUT_S)
+            self._llm.submit(prompt, new_tokens, temperature=0.0).wait(TIMEOUT_S)
             took_s.append(time.perf_counter() - begun)
         return took_s
 
