@@ -91,6 +91,19 @@ def test_failure_of_the_way_to_the_device_is_told_to_whoever_uses_it(error: Exce
             device.admit(stage=3)
 
 
+def test_segment_goes_also_where_registers_can_not_be_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    registers = ModelRegisters()
+    transport = PolledTransport(registers, context=64, blocks=4)
+
+    def fail() -> None:
+        raise OSError("The link is down.")
+
+    monkeypatch.setattr(registers, "close", fail)
+    with pytest.raises(OSError, match="The link is down"):
+        transport.close()
+    assert not transport.segment.path.exists()
+
+
 def test_pump_goes_round_while_lanes_rest_and_the_clock_goes_on() -> None:
     transport = PolledTransport(ModelRegisters(), context=64, blocks=4)
     assert transport.moves(WAIT_S)

@@ -114,14 +114,12 @@ class Carrier {
         }
     }
 
-    // The device has brought what it will, and offers again what it does not know to be complete: reports again what
-    // the lane has reported of that.
+    // The device has brought what it will. Where it pushed, it offers again what it does not know to be complete.
     int take_back() {
         pushed_ = false;
         known_ = 0;
-        bool lost = true;
-        for (unsigned i = 0; lost && i < CUELIGHT_LANE_PORT_RING_COUNT; ++i)
-            if (const int status = report_again(&lost)) return status;
+        bool lost;
+        if (const int status = report_again(&lost)) return status;
         return settle();
     }
 
@@ -202,8 +200,8 @@ class Carrier {
             outstanding_.store(sequence, std::memory_order_relaxed);
     }
 
-    // Goes on with the oldest dispatch that the device has for the lane, or else with the next one. In this order: with
-    // none outstanding, none can have been complete in between.
+    // Goes on with the oldest dispatch that the device has for the lane, or else with the next one, and with what is in
+    // the ring of them. SEQUENCE first: with none outstanding, none can have been complete in between.
     int settle() {
         uint64_t next, oldest;
         if (const int status = read(lane_ + CUELIGHT_LANE_SEQUENCE, &next)) return status;
@@ -211,6 +209,8 @@ class Carrier {
         outstanding_.store(0, std::memory_order_relaxed);
         ahead_ = 0;
         expect(static_cast<uint32_t>(oldest) ? oldest : next);
+        bool found;
+        look(&found);
         return 0;
     }
 
@@ -223,13 +223,19 @@ class Carrier {
         return bus_->write(entry + CUELIGHT_COMPLETION_BATCH_DONE, 4, sequence);
     }
 
-    // Reports the oldest dispatch that the device has for the lane, if the lane has reported it; `lost` if so.
+    // Reports what the lane has reported of the dispatches that the device has for it; `lost` if there was any. Only the
+    // oldest one's report counts, so it goes on until the oldest stands.
     int report_again(bool *lost) {
-        uint64_t oldest;
-        if (const int status = read(lane_ + CUELIGHT_LANE_OLDEST, &oldest)) return status;
-        const uint32_t sequence = static_cast<uint32_t>(oldest);
-        *lost = sequence && reported(sequence);
-        return *lost ? report(sequence) : 0;
+        *lost = false;
+        for (unsigned i = 0; i < CUELIGHT_LANE_PORT_RING_COUNT; ++i) {
+            uint64_t oldest;
+            if (const int status = read(lane_ + CUELIGHT_LANE_OLDEST, &oldest)) return status;
+            const uint32_t sequence = static_cast<uint32_t>(oldest);
+            if (!sequence || !reported(sequence)) break;
+            *lost = true;
+            if (const int status = report(sequence)) return status;
+        }
+        return 0;
     }
 
     int pop(uint32_t sequence) { return bus_->write(poll_ + CUELIGHT_POLL_POP, 4, sequence); }

@@ -9,7 +9,7 @@ namespace cuelight {
 template <typename Bus>
 class Delivery {
   public:
-    enum class Way : uint32_t {
+    enum class Mode : uint32_t {
         poll = CUELIGHT_PUSH_MODE_POLL,
         probing = CUELIGHT_PUSH_MODE_PROBING,
         push = CUELIGHT_PUSH_MODE_PUSH,
@@ -22,20 +22,20 @@ class Delivery {
         carrier_.attach(bus, lane, seats, port);
     }
 
-    Way way() const { return way_.load(std::memory_order_relaxed); }
+    Mode mode() const { return mode_.load(std::memory_order_relaxed); }
     bool outstanding() const { return carrier_.outstanding(); }
     bool complete() const { return carrier_.complete(); }
 
     // One round; `fell` if a lane may have fallen, `news` if the device or the lane had any.
     int serve(bool fell, bool *news) {
-        if (way() == Way::probing || way() == Way::falling || (way() == Way::push && fell))
+        if (mode() == Mode::probing || mode() == Mode::falling || (mode() == Mode::push && fell))
             if (const int status = follow(news)) return status;
-        if (way() == Way::push) carrier_.look(news);
+        if (mode() == Mode::push) carrier_.look(news);
         if (carrier_.complete()) {
             *news = true;
             if (const int status = carrier_.forward()) return status;
         }
-        if (way() != Way::poll && way() != Way::probing) return 0;
+        if (mode() != Mode::poll && mode() != Mode::probing) return 0;
         // A lane has two dispatches at most, whatever its device says.
         bool found = true;
         for (unsigned i = 0; found && i < 2; ++i, *news |= found)
@@ -44,25 +44,25 @@ class Delivery {
     }
 
     // Now and then: what nothing announces.
-    int remind() { return way() == Way::poll ? carrier_.remind() : 0; }
+    int remind() { return mode() == Mode::poll ? carrier_.remind() : 0; }
 
     // The lane is sound and has this generation: the device shall probe it. It does not if the lane is not in POLL.
     int probe(uint32_t generation) {
-        if (way() != Way::poll) return 0;
+        if (mode() != Mode::poll) return 0;
         if (const int status = bus_->write(push_ + CUELIGHT_PUSH_GENERATION, 4, generation)) return status;
         if (const int status = command(CUELIGHT_PUSH_COMMAND_PROBE)) return status;
-        way_.store(Way::probing, std::memory_order_relaxed);
+        mode_.store(Mode::probing, std::memory_order_relaxed);
         return 0;
     }
 
     // Leads the lane to POLL; to be called until it is `back`.
     int recall(bool *back) {
-        bool news;
-        if (way() != Way::poll) {
+        bool news = false;
+        if (mode() != Mode::poll) {
             if (const int status = command(CUELIGHT_PUSH_COMMAND_POLL)) return status;
             if (const int status = follow(&news)) return status;
         }
-        *back = way() == Way::poll;
+        *back = mode() == Mode::poll;
         return 0;
     }
 
@@ -74,13 +74,13 @@ class Delivery {
     int follow(bool *news) {
         uint32_t word;
         if (const int status = bus_->read32(push_ + CUELIGHT_PUSH_STATUS, &word)) return status;
-        const Way now = static_cast<Way>(word & CUELIGHT_PUSH_STATUS_MODE_MASK);
-        const Way before = way_.exchange(now, std::memory_order_relaxed);
+        const Mode now = static_cast<Mode>(word & CUELIGHT_PUSH_STATUS_MODE_MASK);
+        const Mode before = mode_.exchange(now, std::memory_order_relaxed);
         *news |= now != before;
-        if (now == Way::poll) return before == Way::poll ? 0 : carrier_.take_back();
-        if (now != Way::probing || word & CUELIGHT_PUSH_STATUS_NEEDED_MASK) return 0;
+        if (now == Mode::poll) return before == Mode::poll ? 0 : carrier_.take_back();
+        if (now != Mode::probing || word & CUELIGHT_PUSH_STATUS_NEEDED_MASK) return 0;
         carrier_.leave_to_device();
-        way_.store(Way::push, std::memory_order_relaxed);
+        mode_.store(Mode::push, std::memory_order_relaxed);
         return command(CUELIGHT_PUSH_COMMAND_PUSH);
     }
 
@@ -89,7 +89,7 @@ class Delivery {
     Bus *bus_ = nullptr;
     uint32_t push_ = 0;
     Carrier<Bus> carrier_;
-    std::atomic<Way> way_{Way::poll};
+    std::atomic<Mode> mode_{Mode::poll};
 };
 
 }  // namespace cuelight

@@ -19,7 +19,7 @@ namespace {
 
 using cuelight::bell_at;
 
-enum Status { late = 1, ok = 0, closed = -10 };
+enum Status { stuck = 2, late = 1, ok = 0, closed = -10 };
 
 // After the last sign of life the device may still be at work on what began it.
 constexpr int64_t settle_ns = 200000;
@@ -30,8 +30,8 @@ constexpr uint32_t trace_batch = 8, long_trace_batch = 64, rounds_per_trace = 8;
 constexpr size_t trace_limit = 1 << 20;
 constexpr std::chrono::milliseconds lock_slice{100};
 constexpr unsigned lock_slices = 30;
-// REST, which being in POLL again takes at most, is a tenth of a second.
-constexpr int64_t recall_ns = INT64_C(5000000000);
+// A lane is in POLL again after REST at most.
+constexpr int64_t recall_ns = INT64_C(2000000000);
 
 // MSI-X vectors.
 constexpr uint32_t reject_waits = 1 << 0, retirement_waits = 1 << 1, lane_fell = 1 << 2, all_vectors = 0xf;
@@ -168,13 +168,12 @@ class Pump {
     }
 
     // The mode of a lane, as far as it has been seen.
-    uint32_t way(uint32_t lane) const { return static_cast<uint32_t>(lanes_[lane].way()); }
+    uint32_t mode(uint32_t lane) const { return static_cast<uint32_t>(lanes_[lane].mode()); }
 
     // Listens to eventfds that count the device's interrupts, one for each vector, for `period_ms`, or until it is
-    // closed. From the first call on, nothing is looked for in each round that a vector announces.
+    // closed. From the first call on, rejects, retirements and falls are looked for only when they are announced.
     int listen(const int *descriptors, uint32_t count, int period_ms) {
-        announced_.fetch_or(all_vectors);
-        listening_.store(true);
+        if (!listening_.exchange(true)) announced_.fetch_or(all_vectors);
         std::vector<pollfd> waiting(count);
         for (uint32_t i = 0; i < count; ++i) waiting[i] = {descriptors[i], POLLIN, 0};
         const int64_t end = now_ns() + int64_t{period_ms} * 1000000;
@@ -235,7 +234,7 @@ class Pump {
     int begin_anew(Lane &lane) {
         bool back = false;
         for (const int64_t end = now_ns() + recall_ns; !back;)
-            if (const int status = now_ns() > end ? int{late} : lane.recall(&back)) return status;
+            if (const int status = now_ns() > end ? int{stuck} : lane.recall(&back)) return status;
         lane.clear();
         return ok;
     }
@@ -370,7 +369,7 @@ int cuelight_pump_probe(void *handle, uint32_t lane, uint32_t generation) {
     return pump(handle).probe(lane, generation);
 }
 
-uint32_t cuelight_pump_way(void *handle, uint32_t lane) { return pump(handle).way(lane); }
+uint32_t cuelight_pump_mode(void *handle, uint32_t lane) { return pump(handle).mode(lane); }
 
 int cuelight_pump_listen(void *handle, const int *descriptors, uint32_t count, int period_ms) {
     return pump(handle).listen(descriptors, count, period_ms);

@@ -20,7 +20,7 @@ _PROTOTYPES = {
     "cuelight_pump_write": (c_int, c_void_p, c_uint32, c_uint32, c_uint64),
     "cuelight_pump_take_trace": (c_int, c_void_p, c_void_p, c_uint32, POINTER(c_uint32)),
     "cuelight_pump_probe": (c_int, c_void_p, c_uint32, c_uint32),
-    "cuelight_pump_way": (c_uint32, c_void_p, c_uint32),
+    "cuelight_pump_mode": (c_uint32, c_void_p, c_uint32),
     "cuelight_pump_listen": (c_int, c_void_p, c_void_p, c_uint32, c_int),
     "cuelight_pump_beat": (c_int, c_void_p, c_uint32),
     "cuelight_pump_close": (None, c_void_p),

@@ -22,7 +22,7 @@ from cuelight.transports.tracing import RawEvent, decode_event
 
 __all__ = ["PolledTransport"]
 
-_LATE, _CLOSED = 1, -10
+_STUCK, _LATE, _CLOSED = 2, 1, -10
 _CHECK_S = 0.1
 _JOIN_S = 2.0
 _TRACE_LIMIT = 1 << 20
@@ -93,15 +93,19 @@ class PolledTransport:
         self._threads: list[threading.Thread] = []
         try:
             self._pump = self._open_pump(shape, polling)
-            # Not in `close`: a call of another thread may still be in there.
-            weakref.finalize(self, _free, self._library, self._pump, self._threads, self._access)
+        except BaseException:
+            registers.close()
+            self._segment.close()
+            raise
+        # Not in `close`: a call of another thread may still be in there.
+        weakref.finalize(self, _free, self._library, self._pump, self._threads, self._access)
+        try:
             if master:
                 self._pushing = Pushing(master, registers, self._segment, self._library, self._pump, times)
                 self._start("cuelight-interrupts", self._pushing.listen)
             self._start("cuelight-pump", self._serve)
         except BaseException:
-            registers.close()
-            self._segment.close()
+            self.close()
             raise
 
     @property
@@ -166,7 +170,12 @@ class PolledTransport:
 
         A second call does nothing.
         """
-        self.release()
+        try:
+            self.release()
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
         try:
             for lane in range(self._segment.shape.lanes):
                 self._segment.set_stop(lane, True)
@@ -232,6 +241,10 @@ class PolledTransport:
             return
         if status == _CLOSED:
             raise _closed()
+        if status == _STUCK:
+            raise DeviceLost(
+                "The device goes on pushing to a lane that it was told to poll; open it again."
+            )
         if status == _LATE:
             raise DeviceLost("The thread that serves the device's lanes stands still; open the device again.")
         self._fail(status)

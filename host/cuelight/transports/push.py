@@ -108,7 +108,7 @@ class _Lane:
     beat_s: float = 0.0
     """Time of the last such look."""
     generation: int = 0
-    way: PushMode = PushMode.POLL
+    mode: PushMode = PushMode.POLL
     since_s: float = field(default_factory=time.monotonic)
     """It has been in this mode."""
     pause_s: float = 0.0
@@ -172,36 +172,36 @@ class Pushing:
     def tend(self) -> None:
         """Look at the lanes, and have those probed that are sound; to be called some times a second."""
         for lane in self._lanes:
-            self._note_way(lane)
-            if lane.way == PushMode.POLL and self._is_sound(lane):
+            self._note_mode(lane)
+            if lane.mode == PushMode.POLL and self._is_sound(lane):
                 lane.generation += 1
                 lane.beats = 0
                 self._library.cuelight_pump_probe(self._pump, lane.number, lane.generation)
-                lane.way, lane.since_s = PushMode.PROBING, time.monotonic()
+                lane.mode, lane.since_s = PushMode.PROBING, time.monotonic()
 
     def listen(self) -> None:
         """Tell the pump of interrupts until it is closed."""
         while not self._library.cuelight_pump_listen(self._pump, self._descriptors, _VECTORS, int(1e3 * _LISTEN_S)):
             pass
 
-    def _note_way(self, lane: _Lane) -> None:
-        way = PushMode(self._library.cuelight_pump_way(self._pump, lane.number))
-        if way in (lane.way, PushMode.FALLING):
+    def _note_mode(self, lane: _Lane) -> None:
+        mode = PushMode(self._library.cuelight_pump_mode(self._pump, lane.number))
+        if mode in (lane.mode, PushMode.FALLING):
             return
         now_s = time.monotonic()
-        if way == PushMode.POLL:
-            lasted = lane.way == PushMode.PUSH and now_s - lane.since_s >= self._times.longest_pause_s
+        if mode == PushMode.POLL:
+            lasted = lane.mode == PushMode.PUSH and now_s - lane.since_s >= self._times.longest_pause_s
             self._note_fall(lane, lasted)
-        lane.way, lane.since_s = way, now_s
+        lane.mode, lane.since_s = mode, now_s
 
     def _note_fall(self, lane: _Lane, lasted: bool) -> None:
         status = PushStatus.unpack(self._registers.read32(_at(lane.number, Push.STATUS)))
-        if status.cause == FallCause.COMMAND:
+        if lane.mode == PushMode.PUSH and status.cause == FallCause.COMMAND:
             lane.pause_s = 0.0
             return
         longer = self._times.pause_s if lasted else max(self._times.pause_s, 2 * lane.pause_s)
         lane.pause_s = min(longer, self._times.longest_pause_s)
-        cause = FallCause(status.cause).name if status.cause else "unknown"
+        cause = next((cause.name for cause in FallCause if cause == status.cause), "unknown")
         _log.warning(
             "Lane %d is polled, as pushing to it failed (%s); it is tried again in %g s if the lane lives.",
             *(lane.number, cause, lane.pause_s),
