@@ -1,6 +1,7 @@
 // Registers of a board in a mapped BAR: each is read by one load and written by one store, and a device that goes away
 // in the midst of that is an answer, not the end of the process.
 
+#include <sched.h>
 #include <signal.h>
 #include <setjmp.h>
 #include <sys/mman.h>
@@ -139,8 +140,10 @@ class Bar {
 
     int read(uint32_t offset, uint32_t width, uint64_t *value) {
         if (const int status = status_.load()) return status;
+        const uint64_t all_ones = width == 8 ? ~UINT64_C(0) : UINT32_MAX;
         if (!load(offset, width, value)) return settle(fault);
-        if (*value == (width == 8 ? ~UINT64_C(0) : UINT32_MAX)) {
+        // Each answer may be lost, also those after it was confirmed that the device is there.
+        for (unsigned i = 0; i < looks && *value == all_ones; ++i) {
             if (const int status = confirm()) return settle(status);
             if (!load(offset, width, value)) return settle(fault);
         }
@@ -148,6 +151,7 @@ class Bar {
     }
 
     int write(uint32_t offset, uint32_t width, uint64_t value) {
+        const Inside inside(writers_);
         if (const int status = status_.load()) return status;
         const bool stored = survives(base_, size_, [&] {
             if (width == 8)
@@ -162,12 +166,24 @@ class Bar {
     void close() {
         // The device may be reset next, and what waits in its hard block is carried out after that (docs/push.md). An
         // answer comes behind all writes.
+        const bool open = status_.exchange(closed) != closed;
+        for (const int64_t deadline = now_ns() + patience_ns; writers_.load() && now_ns() < deadline;) sched_yield();
         uint64_t answer;
-        if (status_.exchange(closed) != closed) load(CUELIGHT_IDENTITY + CUELIGHT_IDENTITY_BOOT_NONCE, 8, &answer);
+        if (open) load(CUELIGHT_IDENTITY + CUELIGHT_IDENTITY_BOOT_NONCE, 8, &answer);
         mmap(base_, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     }
 
   private:
+    // Counts who is in a call.
+    class Inside {
+      public:
+        explicit Inside(std::atomic<int> &count) : count_(count) { count_.fetch_add(1); }
+        ~Inside() { count_.fetch_sub(1); }
+
+      private:
+        std::atomic<int> &count_;
+    };
+
     bool load(uint32_t offset, uint32_t width, uint64_t *value) {
         // Written before a jump back and read after it.
         volatile uint64_t loaded = 0;
@@ -209,7 +225,7 @@ class Bar {
     uint8_t *const base_;
     const uint64_t size_;
     uint64_t nonce_ = 0;
-    std::atomic<int> status_{ok};
+    std::atomic<int> status_{ok}, writers_{0};
 };
 
 }  // namespace
