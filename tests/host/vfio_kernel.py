@@ -21,7 +21,6 @@ from cuelight.transports.vfio import (
     TYPE1V2_IOMMU,
     DeviceInfo,
     DmaMap,
-    DmaUnmap,
     GroupStatus,
     IrqInfo,
     Op,
@@ -154,8 +153,4 @@ class VfioKernel:
         if any(at < asked.iova + asked.size and asked.iova < at + size for at, (_, size) in self.mapped.items()):
             raise OSError(errno.EEXIST, os.strerror(errno.EEXIST))
         self.mapped[asked.iova] = (asked.vaddr, asked.size)
-        return 0
-
-    def _iommu_unmap_dma(self, _: int, asked: DmaUnmap) -> int:
-        self.mapped.pop(asked.iova, None)
         return 0

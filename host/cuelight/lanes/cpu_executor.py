@@ -256,6 +256,7 @@ class CpuExecutor:
                 rows.append(row)
             except CuelightError:
                 tokens.append(_failure(row.tenant.record.request_id, LaneFault.NO_MASK))
+                row.tenant.over = True
                 finished.append(row.seat)
         if running.batch is None or running.hidden is None or not rows:
             return StageResult(tuple(tokens), tuple(finished))
@@ -267,6 +268,7 @@ class CpuExecutor:
             request_id = row.tenant.record.request_id
             if not math.isfinite(logprob):
                 tokens.append(_failure(request_id, LaneFault.NOT_A_NUMBER))
+                row.tenant.over = True
                 finished.append(row.seat)
                 continue
             status = self._status(row, token)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 
@@ -88,12 +89,14 @@ class Mastering:
 
     def close(self) -> None:
         """Stop it, wait a moment for what it has under way, and put the mask back."""
-        self._config.change(_COMMAND, 2, clear=Command.BUS_MASTER)
-        deadline = time.monotonic() + _QUIET_S
-        while self._pending() and time.monotonic() < deadline:
-            time.sleep(0.001)
-        if self._mask is not None and not self._masked:
-            self._config.change(self._mask, 4, clear=Uncorrectable.COMPLETION_TIMEOUT)
+        # A function that is gone masters nothing.
+        with contextlib.suppress(OSError):
+            self._config.change(_COMMAND, 2, clear=Command.BUS_MASTER)
+            deadline = time.monotonic() + _QUIET_S
+            while self._pending() and time.monotonic() < deadline:
+                time.sleep(0.001)
+            if self._mask is not None and not self._masked:
+                self._config.change(self._mask, 4, clear=Uncorrectable.COMPLETION_TIMEOUT)
 
     def _pending(self) -> bool:
         if self._status is None:

@@ -27,7 +27,6 @@ from cuelight.transports.vfio import (
     TYPE1V2_IOMMU,
     DeviceInfo,
     DmaMap,
-    DmaUnmap,
     GroupStatus,
     IrqInfo,
     Op,
@@ -121,7 +120,7 @@ class VfioDevice:
             )
 
     def map_memory(self, address: int, size: int, bus_address: int) -> None:
-        """Pin memory of this process and let the board reach it at `bus_address`; undone by `unmap_memory` or `close`.
+        """Pin memory of this process and let the board reach it at `bus_address`, until `close`.
 
         Parameters
         ----------
@@ -141,13 +140,9 @@ class VfioDevice:
             self._container,
             Op.IOMMU_MAP_DMA,
             asked,
-            f"let this user lock {size >> 10} KiB of memory, of which the limit is {limit} (ulimit -l, limits.conf)",
+            f"let this user lock {size >> 10} KiB of memory, of which the limit is {limit} (ulimit -l, limits.conf), "
+            "or leave PUSH out",
         )
-
-    def unmap_memory(self, size: int, bus_address: int) -> None:
-        """Take back what `map_memory` has given."""
-        asked = DmaUnmap(ctypes.sizeof(DmaUnmap), 0, bus_address, size)
-        self._ask(self._container, Op.IOMMU_UNMAP_DMA, asked, "open the device again")
 
     def open_interrupts(self, count: int) -> tuple[int, ...]:
         """Have the board's MSI-X interrupts 0 to `count` - 1 counted by eventfds, which stay open until `close`.
@@ -158,7 +153,7 @@ class VfioDevice:
             The board has fewer.
         """
         info = IrqInfo(ctypes.sizeof(IrqInfo), 0, MSIX_IRQ, 0)
-        self._ask(self._device, Op.DEVICE_GET_IRQ_INFO, info, "open it again")
+        self._ask(self._device, Op.DEVICE_GET_IRQ_INFO, info, "open it again, or leave PUSH out")
         if info.count < count or not info.flags & IrqInfo.EVENTFD:
             raise TransportError(
                 f"{self._function.address} has {info.count} MSI-X interrupts and not {count}; "
@@ -167,7 +162,8 @@ class VfioDevice:
         descriptors = tuple(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK) for _ in range(count))
         for descriptor in descriptors:
             self._held.callback(os.close, descriptor)
-        self._ask(self._device, Op.DEVICE_SET_IRQS, irq_set(MSIX_IRQ, descriptors), "open it again")
+        remedy = "open it again, or leave PUSH out"
+        self._ask(self._device, Op.DEVICE_SET_IRQS, irq_set(MSIX_IRQ, descriptors), remedy)
         self._held.callback(self._close_interrupts)
         return descriptors
 

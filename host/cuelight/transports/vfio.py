@@ -14,7 +14,6 @@ __all__ = [
     "TYPE1V2_IOMMU",
     "DeviceInfo",
     "DmaMap",
-    "DmaUnmap",
     "GroupStatus",
     "IrqInfo",
     "Op",
@@ -45,7 +44,6 @@ class Op(enum.IntEnum):
     DEVICE_SET_IRQS = _BASE + 10
     DEVICE_RESET = _BASE + 11
     IOMMU_MAP_DMA = _BASE + 13
-    IOMMU_UNMAP_DMA = _BASE + 14
 
 
 class GroupStatus(Structure):
@@ -122,16 +120,6 @@ class DmaMap(Structure):
         ("iova", c_uint64),
         ("size", c_uint64),
     )
-
-
-class DmaUnmap(Structure):
-    """struct vfio_iommu_type1_dma_unmap."""
-
-    argsz: int
-    flags: int
-    iova: int
-    size: int
-    _fields_ = (("argsz", c_uint32), ("flags", c_uint32), ("iova", c_uint64), ("size", c_uint64))
 
 
 _DATA_NONE, _DATA_EVENTFD, _ACTION_TRIGGER = 1 << 0, 1 << 2, 1 << 5
