@@ -297,6 +297,8 @@ def test_who_is_patient_hears_of_the_last_token_and_of_the_end() -> None:
         patient.deliver(4, 7, 0.0, Finish.LENGTH, 0)
         patient.announce()
         await scene.until(functools.partial(heard, "patient", 1))
+        # However late: nobody else has news.
+        await asyncio.sleep(0.02)
         patient.retire(cancelled=False)
         await scene.until(functools.partial(heard, "patient", 2))
         assert scene.admission.under_way("standard") == 1

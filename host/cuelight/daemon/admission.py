@@ -24,6 +24,7 @@ __all__ = ["Admission", "Ticket"]
 
 _log = logging.getLogger(__name__)
 _RETRY_S = 0.02
+_LOOK_S = 0.005
 _BATCH = 8
 _FIRST_GUESS_S = 1.0
 _SMOOTHING = 0.1
@@ -391,13 +392,19 @@ class Admission:
         if ticket.state is not _State.RUNNING or ticket.request is None:
             return
         if not ticket.request.done:
-            self._mailbox.await_news()
+            ticket.timer = ticket.timer or self._loop.call_later(_LOOK_S, self._look_again, ticket)
             return
         ticket.state = _State.OVER
         self._lines[ticket.tier].done(ticket.owner)
         self._under_way[ticket.tier] -= 1
         self._run_s += _SMOOTHING * ((time.monotonic_ns() - ticket.request.submitted_ns) / 1e9 - self._run_s)
         self._try_again()
+
+    def _look_again(self, ticket: Ticket) -> None:
+        # Whoever notes that it has left the device as well is in no hurry, and may come later than this.
+        ticket.timer = None
+        self._mailbox.deliver()
+        self._end(ticket)
 
     def _cancel(self, ticket: Ticket) -> None:
         if ticket.request is not None and not ticket.request.done:
