@@ -211,6 +211,41 @@ def test_a_port_has_what_the_board_has_pushed_and_nothing_else() -> None:
         assert [after[part] for part in WRITTEN[::2]] == [bytes(port[part]) for part in WRITTEN[::2]]
 
 
+def test_each_lane_is_pushed_to_in_its_own_port() -> None:
+    rows = {0: 3, 1: 2}
+    with push_host() as host:
+        for lane, count in rows.items():
+            host.push(lane=lane)
+            host.board.admit(group=lane, rows=count, request=1 << 16 | lane)
+        for lane, count in rows.items():
+            assert [(dispatch.sequence, dispatch.rows) for dispatch in host.run(2, lane)] == [(1, count), (2, count)]
+            assert host.both(PUSH, lane)
+        assert host.ignored() == 0
+
+
+def test_a_lane_is_led_to_push_when_it_lives_and_again_after_a_fall() -> None:
+    def live() -> PushMode:
+        """Lane 0 waits for a dispatch, and the host looks at it."""
+        assert host.lanes[0].wait(0) is None
+        host.pushing.tend()
+        return host.mode()
+
+    with push_host() as host:
+        answers = host.board.answers
+        for _ in range(TURNS):
+            host.pushing.tend()
+        assert host.mode() == POLL
+        for turn in range(2):
+            host.board.answers = answers
+            host.until(lambda: live() == PROBING, "the lane is not probed")
+            host.until(lambda: host.both(PUSH), "the lane does not come to PUSH")
+            host.pushing.tend()
+            host.board.answers = lambda lane, tag: []
+            host.until(lambda: host.both(POLL), "the host does not notice the fall")
+            assert host.board.count(regmap.Push.RETURNS) == turn + 1
+        assert host.mode(1) == POLL
+
+
 def test_a_lane_that_sleeps_is_woken_for_what_the_board_pushes() -> None:
     with push_host() as host:
         host.push()
