@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 
 import pytest
 
 from cuelight import regmap
+from cuelight.lanes.port import LanePort
 from cuelight.native.lane_port import lane_port_library
-from cuelight.regmap import FallCause, Lane, LanePort, PageSchedCmd, PushCommand, PushMode
+from cuelight.regmap import FallCause, Lane, PageSchedCmd, PushCommand, PushMode
+from cuelight.transports.polled import PolledTransport
 from cuelight_push.board import next_sequence
 
-from .push_board import WAIT_S, PushBoard, Store
-from .push_host import PushHost, push_host
+from .push_board import SHAPE, WAIT_S, PushBoard, Store
+from .push_host import TIMES, PushHost, push_host
 
 POLL, PROBING, PUSH, FALLING = PushMode
+PORT = regmap.LanePort
 COMMAND = regmap.PUSH + regmap.Push.COMMAND
 POP = regmap.POLL + regmap.Poll.POP
 GROUP_RESET = regmap.CONTROL + regmap.Control.GROUP_RESET
-WRITTEN = (slice(LanePort.RING, LanePort.DONE), slice(LanePort.DONE, LanePort.RECORD), slice(LanePort.RECORD, None))
+WRITTEN = (slice(PORT.RING, PORT.DONE), slice(PORT.DONE, PORT.RECORD), slice(PORT.RECORD, None))
 """Of a port, what the one writer of dispatches, the lane and again the writer fill."""
 TURNS = 10
 
@@ -249,7 +253,7 @@ def test_a_lane_is_led_to_push_when_it_lives_and_again_after_a_fall() -> None:
 def test_a_lane_that_sleeps_is_woken_for_what_the_board_pushes() -> None:
     with push_host() as host:
         host.push()
-        library, bell = lane_port_library(), host.segment.port_memory(0).ctypes.data + LanePort.BELL
+        library, bell = lane_port_library(), host.segment.port_memory(0).ctypes.data + PORT.BELL
         seen = library.cuelight_sleep(bell, 0, 0)
         sleeper = threading.Thread(target=library.cuelight_sleep, args=(bell, seen, int(1e9 * 3600)), daemon=True)
         sleeper.start()
@@ -279,8 +283,28 @@ def test_a_group_is_reset_once_nothing_is_pushed_to_its_lane() -> None:
         assert reset.modes[0] == POLL
         assert host.mode() == POLL
         port = host.port()
-        assert not any(port[LanePort.RING : LanePort.DONE])
-        assert not any(port[LanePort.RECORD :])
+        assert not any(port[PORT.RING : PORT.DONE])
+        assert not any(port[PORT.RECORD :])
+
+
+def test_a_transport_leads_a_lane_to_push_and_back_for_a_reset() -> None:
+    board = PushBoard()
+    transport = PolledTransport(
+        board, board, times=TIMES, tokens=SHAPE.tokens, context=SHAPE.context, blocks=SHAPE.blocks
+    )
+    with contextlib.closing(transport), LanePort(transport.segment.path, 0) as lane:
+
+        def is_pushed_to() -> bool:
+            assert lane.wait(0) is None
+            return board.mode(0) == PUSH
+
+        board.wait(is_pushed_to, "the lane does not come to PUSH")
+        transport.write32(GROUP_RESET, 0)
+        (reset,) = (store for store in board.stores if store.offset == GROUP_RESET)
+        assert reset.modes[0] == POLL
+        board.wait(is_pushed_to, "the lane does not come to PUSH again")
+    assert board.closed
+    assert not board.link.mastering
 
 
 def test_sequences_go_on_where_their_low_half_wraps() -> None:
