@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import functools
 import hashlib
 import os
@@ -118,8 +119,12 @@ def _build(params: Params) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     parts = [sources_hash(), tools_hash(), Path(shell.__file__).read_text(), _SHIM.read_text(), repr(params)]
     file = cache / f"{hashlib.sha256(chr(10).join([*parts, _OPTIMIZATION]).encode()).hexdigest()[:32]}.so"
-    if not file.exists():
-        with tempfile.TemporaryDirectory(dir=cache) as name:
+    if file.exists():
+        return file
+    with open(file.with_suffix(".lock"), "w") as lock, tempfile.TemporaryDirectory(dir=cache) as name:
+        # Tests run in several processes, of which one is to compile it.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not file.exists():
             folder = Path(name)
             built = Shell(params)
             names = " ".join(f"X({port.name})" for port in built.ports)
