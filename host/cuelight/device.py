@@ -605,6 +605,7 @@ class Device:
             status=self.status(),
             lane_pids=tuple(self.segment.lane_pid(lane) for lane in range(self.capabilities.lanes)),
             waiting=tuple(self._room.waiting(tier) for tier in range(self.capabilities.tiers)),
+            tokens=tuple(self._journal.tier_tokens[tier] for tier in range(self.capabilities.tiers)),
             requests=tuple(
                 RequestState(
                     id=request.id,

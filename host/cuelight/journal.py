@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import heapq
 import itertools
 import logging
@@ -43,6 +44,8 @@ class Journal:
     ----------
     delivered : list of int
         Tokens that came, by lane group; tells a lane that works from one that only starts.
+    tier_tokens : Counter
+        Tokens that came, by tier.
     replayed : int
         Times that a request was taken over to be admitted again.
     given_up : int
@@ -57,6 +60,7 @@ class Journal:
         groups: int,
     ) -> None:
         self.delivered = [0] * groups
+        self.tier_tokens: collections.Counter[int] = collections.Counter()
         self.replayed = 0
         self.given_up = 0
         self._admit = admit

@@ -196,6 +196,7 @@ class Results:
             if request.deliver(position, number, logprob, _FINISH[status], time_ns):
                 self.tell(request)
             self._journal.delivered[request.group] += 1
+            self._journal.tier_tokens[request.tier] += 1
         except LaneError as error:
             request.blame(error)
             self._commands.cancel(request.id)

@@ -65,6 +65,8 @@ class Snapshot:
     """Process of each lane, 0 where none is at work."""
     waiting: tuple[int, ...]
     """By tier, requests that wait on the host for a slot or for KV blocks."""
+    tokens: tuple[int, ...]
+    """By tier, tokens that have come since it was opened."""
     requests: tuple[RequestState, ...]
     """Oldest first."""
     failovers: Failovers

@@ -73,6 +73,7 @@ def test_a_snapshot_comes_over_whole(device: Device) -> None:
     later = observe(socket_of(device))
     assert later.requests == ()
     assert later.status.counters.retired == 2
+    assert (seen.tokens, later.tokens) == ((0, 0, 0, 0), (0, 90, 0, 100))
     lane.stop()
 
 

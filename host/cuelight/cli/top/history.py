@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -42,7 +43,6 @@ class History:
 
     def __init__(self, look: Look) -> None:
         self._looks = collections.deque([look], _LOOKS)
-        self._tokens = collections.deque([[0.0] * len(look.snapshot.waiting)], _LOOKS)
 
     @property
     def latest(self) -> Look:
@@ -54,12 +54,9 @@ class History:
         before = self.latest
         if look.snapshot.status.boot_nonce != before.snapshot.status.boot_nonce:
             self._looks.clear()
-            self._tokens.clear()
             self._looks.append(look)
-            self._tokens.append([0.0] * len(look.snapshot.waiting))
         elif look.time_s > before.time_s:
             self._looks.append(look)
-            self._tokens.append([self._fresh_tokens(before, look, tier) for tier in range(len(look.snapshot.waiting))])
 
     def name(self, tier: int) -> str:
         """Of a tier: what its daemon calls it, or else the usual one."""
@@ -86,20 +83,12 @@ class History:
     def token_rate(self, tier: int) -> float | None:
         """New tokens per second of a tier, over the last seconds."""
         before = self._before(_RATE_S)
-        if before is None:
-            return None
-        count = next(index for index, look in enumerate(reversed(self._looks)) if look is before)
-        fresh = sum(tokens[tier] for tokens in list(self._tokens)[-count:])
-        return fresh / (self.latest.time_s - before.time_s)
+        return None if before is None else _token_rates(before, self.latest)[tier]
 
     def token_series(self, count: int) -> Sequence[Sequence[float]]:
         """New tokens per second, by tier, between each two of the last looks; `count` at most, the latest last."""
-        looks, tokens = list(self._looks), list(self._tokens)
-        series = []
-        for index in range(max(1, len(looks) - count), len(looks)):
-            past_s = looks[index].time_s - looks[index - 1].time_s
-            series.append([fresh / past_s for fresh in tokens[index]])
-        return series
+        pairs = list(itertools.pairwise(self._looks))
+        return [_token_rates(before, now) for before, now in pairs[-count:]]
 
     def request_rate(self, request_id: int) -> float | None:
         """New tokens per second of a request, over the last seconds."""
@@ -132,18 +121,8 @@ class History:
             (look for look in self._looks if look.time_s >= horizon_s and look is not self.latest), self._looks[-2]
         )
 
-    def _fresh_tokens(self, before: Look, now: Look, tier: int) -> float:
-        if before.scrape and now.scrape:
-            name = now.scrape.levels().get(tier)
-            counts = [
-                scrape.value("generation_tokens_total", tier=name or "") for scrape in (before.scrape, now.scrape)
-            ]
-            return max(0.0, (counts[1] or 0.0) - (counts[0] or 0.0))
-        then = {request.id: request.new_tokens for request in before.snapshot.requests}
-        return float(
-            sum(
-                max(0, request.new_tokens - then.get(request.id, 0))
-                for request in now.snapshot.requests
-                if request.tier == tier
-            )
-        )
+
+def _token_rates(before: Look, now: Look) -> list[float]:
+    """New tokens per second between two looks, by tier."""
+    past_s = now.time_s - before.time_s
+    return [(fresh - old) / past_s for fresh, old in zip(now.snapshot.tokens, before.snapshot.tokens, strict=True)]
