@@ -164,6 +164,13 @@ def loses_once(it: PcieBench, belongs: Callable[[Any], bool]) -> list[Any]:
     return lost
 
 
+def loses_report(it: PcieBench) -> list[Any]:
+    """The next write of lane 0's completion entries is lost."""
+    first = it.board.address(regmap.COMPLETION)
+    entries = range(first, first + regmap.COMPLETION_STRIDE)
+    return loses_once(it, lambda packet: packet.fmt_type in WRITES and packet.address in entries)
+
+
 @bench
 async def manual_requests_walk_through_the_stages(it: PcieBench) -> None:
     def drive(registers: LinkRegisters) -> tuple[int, int]:
@@ -236,13 +243,9 @@ async def lanes_whose_memory_is_gone_for_a_while_are_polled(it: PcieBench) -> No
 
 @bench
 async def a_lost_report_is_sent_again(it: PcieBench) -> None:
-    completions = range(regmap.COMPLETION, regmap.COMPLETION + regmap.COMPLETION_STRIDE)
-
     def drive(registers: LinkRegisters) -> None:
         with pushed_device(it, registers) as pushed:
-            lost = loses_once(
-                it, lambda packet: packet.fmt_type in WRITES and packet.address - it.board.address(0) in completions
-            )
+            lost = loses_report(it)
             pushed.check_answer(pushed.ask())
             assert lost
             assert pushed.delivery().falls == {FallCause.OVERDUE: 1}
@@ -254,15 +257,11 @@ async def a_lost_report_is_sent_again(it: PcieBench) -> None:
 
 @bench
 async def a_lost_report_of_a_lane_that_is_polled_is_sent_again(it: PcieBench) -> None:
-    completions = range(regmap.COMPLETION, regmap.COMPLETION + regmap.COMPLETION_STRIDE)
-
     def drive(registers: LinkRegisters) -> None:
         with Device(PolledTransport(registers, context=64), uri="pcie") as device:
             device.configure(stages=STAGES, kv_blocks=64, block_positions=16)
             CountingLane(device.segment.path)
-            lost = loses_once(
-                it, lambda packet: packet.fmt_type in WRITES and packet.address - it.board.address(0) in completions
-            )
+            lost = loses_report(it)
             said = [token.token for token in device.submit([1, 2, 3], 3, timeout_s=WAIT_S).tokens(WAIT_S)]
             assert lost
             assert said == [3, 4, 5]

@@ -58,6 +58,17 @@ def lose_once(board: PushBoard, offset: int) -> list[Store]:
     return lost
 
 
+def lose_the_first_of_two_reports(host: PushHost) -> None:
+    """Lane 0 has two dispatches, and completes both; the board hears of the second one only."""
+    host.board.admit(rows=3)
+    flying = [host.take(), host.take()]
+    lost = lose_once(host.board, report_of(1))
+    for dispatch in flying:
+        host.lanes[0].complete(dispatch.sequence)
+    host.until(lambda: reports(host.board) == [1, 2], "they are not reported")
+    assert lost
+
+
 def call_back_to_poll(board: PushBoard) -> None:
     """Have lane 0 fall, as by a fault of the bus: the pump knows nothing of it."""
     board.write32(COMMAND, PushCommand.POLL)
@@ -114,13 +125,7 @@ def test_a_lane_that_the_device_does_not_push_to_stays_polled() -> None:
 
 def test_one_reminder_makes_up_for_a_lost_report_of_a_polled_lane() -> None:
     with push_host() as host:
-        host.board.admit(rows=3)
-        flying = [host.take(), host.take()]
-        lost = lose_once(host.board, report_of(1))
-        for dispatch in flying:
-            host.lanes[0].complete(dispatch.sequence)
-        host.until(lambda: reports(host.board) == [1, 2], "they are not reported")
-        assert lost
+        lose_the_first_of_two_reports(host)
         assert host.oldest() == 1
         host.remind()
         assert host.oldest() in (0, 3)
@@ -131,13 +136,7 @@ def test_one_reminder_makes_up_for_a_lost_report_of_a_polled_lane() -> None:
 def test_a_lane_with_a_lost_report_falls_and_goes_on() -> None:
     with push_host(overdue_s=20e-3, period_s=200e-6) as host:
         host.push()
-        host.board.admit(rows=3)
-        flying = [host.take(), host.take()]
-        lost = lose_once(host.board, report_of(1))
-        for dispatch in flying:
-            host.lanes[0].complete(dispatch.sequence)
-        host.until(lambda: reports(host.board) == [1, 2], "they are not reported")
-        assert lost
+        lose_the_first_of_two_reports(host)
         host.board.wait(lambda: host.board.mode(0) == POLL, "the lane does not fall")
         assert host.board.status().cause == FallCause.OVERDUE
         assert [dispatch.sequence for dispatch in host.run(6)] == [3, 4, 5, 6, 7, 8]

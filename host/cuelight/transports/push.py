@@ -176,6 +176,7 @@ class Pushing:
             if lane.mode == PushMode.POLL and self._is_sound(lane):
                 lane.generation += 1
                 lane.beats = 0
+                # What fails here fails in the pump's next round as well, which tells.
                 self._library.cuelight_pump_probe(self._pump, lane.number, lane.generation)
                 lane.mode, lane.since_s = PushMode.PROBING, time.monotonic()
 
